@@ -5,15 +5,20 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"syscall"
 )
 
 // classOfOther returns the class of an error that did not come from the server.
 func classOfOther(err error) Class {
-	if isClosed(err) {
+	switch {
+	case anyIn(err, saysTooLarge):
+		return TooLarge
+	case isClosed(err):
 		return Closed
+	default:
+		return Unknown
 	}
-	return Unknown
 }
 
 // isClosed reports whether the network or the driver says that the connection was closed.
@@ -25,6 +30,26 @@ func isClosed(err error) bool {
 			return true
 		}
 	}
-	var unsent interface{ SafeToRetry() bool } // pgx's "conn closed"
-	return errors.As(err, &unsent) && unsent.SafeToRetry()
+	var unsent interface{ SafeToRetry() bool } // pgx's "conn busy" and "conn closed"
+	return errors.As(err, &unsent) && unsent.SafeToRetry() || anyIn(err, saysClosed)
+}
+
+// saysTooLarge reports whether go-sql-driver has not sent a message because of its maxAllowedPacket.
+func saysTooLarge(err error) bool {
+	return strings.HasPrefix(err.Error(), "packet for query is too large.")
+}
+
+// saysClosed reports whether a driver says by the text alone that the connection cannot be used any more: that of
+// go-sql-driver and lib/pq is of no type and has no number. go-sql-driver says the first three of a connection that
+// the server closes, also while it is made. pgx has a type, which is not known here: from 5.13.0 on it says "conn closed"
+// also of a connection on which the statement may have been sent.
+func saysClosed(err error) bool {
+	switch text := err.Error(); text {
+	case "busy buffer", "bad connection", "invalid connection",
+		"conn closed",
+		"malformed packet", "commands out of sync. You can't run this command now", "commands out of sync. Did you run multiple statements at once?":
+		return true
+	default:
+		return strings.HasPrefix(text, "pq: unexpected ")
+	}
 }

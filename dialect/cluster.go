@@ -17,7 +17,7 @@ const leastStep = "CASE WHEN MICROSECOND(CREATED_DATE) % 10 > 0 THEN 1 WHEN MICR
 // facts of the session, too: whether its statements commit, its reads wait, and what it has
 // that locks cannot work with.
 const clusterFacts = `SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM /*M! information_schema *//*!80000 performance_schema */.global_variables
-WHERE VARIABLE_NAME IN ('wsrep_on', 'wsrep_cluster_address', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks')
+WHERE VARIABLE_NAME IN ('wsrep_on', 'wsrep_cluster_address', 'group_replication_group_name', 'group_replication_single_primary_mode', 'group_replication_enforce_update_everywhere_checks', 'log_bin', 'binlog_format')
 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM ` + statusTables + `
 WHERE VARIABLE_NAME IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid', 'wsrep_cluster_size')
 /*!80000 UNION ALL SELECT CAST(VARIABLE_NAME AS CHAR), CAST(VARIABLE_VALUE AS CHAR) FROM performance_schema.session_variables
@@ -70,18 +70,17 @@ func (d Dialect) InGalera(cluster string, mariaDB bool) Dialect {
 	return d
 }
 
+// ofMembers is the condition of forMembers in a statement that acquires.
+const ofMembers = " WHERE {member}"
+
 // forMembers returns the dialect of a server that must meet a condition to acquire, renew and guard.
 func (d Dialect) forMembers(condition string) Dialect {
 	f := d.fragments
 	f.isMember = condition
 	f.acquire, f.acquireAll, f.acquireRow = make(map[Layout]string), make(map[Layout]string), make(map[Layout]string)
 	for layout, row := range proposedRow {
-		values := strings.TrimSuffix(strings.TrimPrefix(row, "("), ")")
-		f.acquire[layout] = strings.Replace(onDuplicateKey[layout], "VALUES "+row, "SELECT "+values+" FROM DUAL WHERE {member}", 1)
-		// Not a list of VALUES: MariaDB's has no names for its columns.
-		f.acquireAll[layout] = strings.Replace(onDuplicateKeys[layout], "VALUES :rows", "SELECT proposed.* FROM (:rows) AS proposed WHERE {member}", 1)
-		f.acquireRow[layout] = "SELECT " + strings.NewReplacer(":region", ":region AS a", ":key", ":key AS b", ":holder", ":holder AS c",
-			"{now}", "{now} AS d", "{end}", "{end} AS e").Replace(values)
+		f.acquire[layout], f.acquireAll[layout] = selecting(onDuplicateKey[layout], ofMembers), selecting(onDuplicateKeys[layout], ofMembers)
+		f.acquireRow[layout] = selectedRow(row)
 	}
 	d.fragments = f
 	return d
@@ -95,7 +94,7 @@ func (d Dialect) awaiting(variable, value string) Dialect {
 }
 
 // OnVitess returns the dialect of a keyspace of Vitess. SET TRANSACTION does not fail inside a transaction there: what an
-// application has left open is rolled back. SELECT … INTO @variable has vtgate 23 close the connection.
+// application has left open is rolled back. It has no pickAll, which vtgate 23 does not answer.
 func (d Dialect) OnVitess() Dialect {
 	d.Outside = "ROLLBACK"
 	d.fragments.pickAll = ""

@@ -56,24 +56,35 @@ const (
 	// Schema means that the table is missing or lacks a column.
 	Schema
 	// Blocked means that the statement timed out while it waited for a row that another transaction has
-	// locked, or that the server has ended it for its time limit (statement_timeout, max_statement_time),
-	// which then was most likely shorter than that wait. It has changed nothing. PostgreSQL gives a
-	// statement that was cancelled the same code, whether the client's context has ended, which the caller
-	// knows, or an administrator has called pg_cancel_backend.
+	// locked, or that the server has ended it: for its time limit (statement_timeout, max_statement_time), which
+	// then was most likely shorter than that wait, or because an administrator has called pg_cancel_backend or
+	// KILL QUERY. It has changed nothing. PostgreSQL gives a statement whose client's context has ended, which
+	// the caller knows, the same code.
 	Blocked
-	// NoKey is Schema: the table has no primary key of LOCK_KEY and REGION, as a view has none.
+	// NoKey means that the table has no unique key of LOCK_KEY and REGION, as a view has none.
 	NoKey
+	// OtherLayout is Schema: the table has a column EXPIRED_AFTER and the statement is not for that [Layout], or
+	// the other way round.
+	OtherLayout
 	// Refused means that the server has refused the statement for what stands in one of its rows: a
 	// constraint, a policy, a trigger, or text that the column cannot hold. It has changed nothing.
 	Refused
 	// Repeated is Refused, because two keys of the statement are one for the collation of LOCK_KEY.
 	Repeated
+	// TooLarge means that the server, or the driver, takes no message of this size. It has not been read, and the
+	// server may have closed the connection.
+	TooLarge
 	// Stuck means that the connection is still inside a transaction: the server has refused to
 	// end it, or another user of the pool has left it open. It must be closed.
 	Stuck
+	// Exhausted means that the server has no memory for another lock. The statement has changed nothing.
+	Exhausted
 	// Closed means that the connection was closed, by the server or on the way to it. The statement
 	// may have been applied. It can be sent again on another connection if that does no harm.
 	Closed
+	// OldPlan is Transient, because the table has changed since the statement was prepared. A pooler that keeps the
+	// prepared statement may answer so for as long as it lives.
+	OldPlan
 )
 
 // ErrNotCommitted is of class [Stuck].

@@ -10,6 +10,7 @@ type fragments struct {
 	between string // the microseconds from {from} to {to}
 	epoch   string // the instant 1970-01-01 00:00:00
 	exact   string // {text}, compared byte for byte
+	cut     string // the microseconds that may be missing from a {time}, or ""
 	latest  string // the function that returns the latest of its arguments
 
 	acquire   map[Layout]string
@@ -51,14 +52,17 @@ type fragments struct {
 	pickClient, deleteClient   string
 
 	lockTimeout lockTimeout
+	joins       bool // an UPDATE names other tables before SET, not in FROM
 	turns       Turns
+	turnIsFree  string // the condition that no session has {turn}, or that this is 0 or NULL: see InOrder
 	naming      naming
 
+	pin      string // which transaction has the row locked
 	readOnly string
 	version  string
 	file     string
-	// described are what [Statements.Columns] returns beside the version: of {table} AS held, in order.
-	described string
+	session  string // what is wrong with the encoding of the session's text, or ''
+	tables   string // what the catalog says of the tables
 }
 
 // ofRow is the condition that a statement for one row begins with.
@@ -69,6 +73,22 @@ const ofRow = "WHERE {row} AND CLIENT_ID = :holder"
 // which only releases use, also keeps the commit from waiting for the disk.
 type lockTimeout struct{ before, inSelect, inUpdate, inDelete string }
 
+// fourColumns is a row with a column EXPIRED_AFTER, which fourAlone names: in a statement over a lock
+// table that has this column, too, the name is ambiguous, and the server refuses the statement. So a
+// process that goes by CREATED_DATE alone renews no lease, and deletes no row, in a table that has got the
+// column since it was opened, where others go by that. A renewal that comes before the change is safe, for
+// the migration grants each row a whole time-to-live.
+//
+// On MySQL the statements that pick rows name it, for those that change them: in a join these would wait for rows
+// that do not meet the conditions. The table keeps its columns until the transaction ends.
+//
+// On PostgreSQL and SQLite an acquisition fails without it: the column is NOT NULL, and is in one
+// transaction. MySQL adds it without values at first, and gives it one of its own where sql_mode is not strict.
+const (
+	fourColumns = "(SELECT NULL AS EXPIRED_AFTER) AS four_columns"
+	fourAlone   = " AND EXPIRED_AFTER IS NULL"
+)
+
 // expiry returns the instant at which the lease of a row ends. qualifier, if not empty,
 // distinguishes the row of the table from a proposed row.
 func (f fragments) expiry(layout Layout, qualifier string) string {
@@ -76,6 +96,19 @@ func (f fragments) expiry(layout Layout, qualifier string) string {
 		return f.add(qualifier+"CREATED_DATE", ":ttl")
 	}
 	return qualifier + "EXPIRED_AFTER"
+}
+
+// judged returns the instant by which a row is judged: the present one, but for what its
+// writer has cut from its times.
+func (f fragments) judged(layout Layout, qualifier string) string {
+	if f.cut == "" {
+		return f.now
+	}
+	column := "EXPIRED_AFTER"
+	if layout == Spring6 {
+		column = "CREATED_DATE"
+	}
+	return f.add(f.now, "-"+strings.ReplaceAll(f.cut, "{time}", qualifier+column))
 }
 
 func (f fragments) add(base, micros string) string {

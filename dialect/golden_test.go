@@ -35,6 +35,7 @@ func TestStatementsOfVariants(t *testing.T) {
 	for variant, d := range map[string]dialect.Dialect{
 		"group": dialect.MySQL().InGroup().AwaitingGroup(), "galera": dialect.MySQL().InGalera("0000-aaaa", true),
 		"galera_mysql": dialect.MySQL().InGalera("0000-aaaa", false), "sequence": dialect.MySQL().WithSequence(), "tidb": dialect.TiDB(), "vitess": dialect.MySQL().OnVitess(),
+		"in_order": dialect.MySQL().InOrder(), "group_in_order": dialect.MySQL().InGroup().InOrder(), "sequence_in_order": dialect.MySQL().WithSequence().InOrder(),
 	} {
 		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 			all, some := dialect.MySQL().Statements(layout, names(t)), d.Statements(layout, names(t))
@@ -47,6 +48,15 @@ func TestStatementsOfVariants(t *testing.T) {
 			}
 			golden.Check(t, filepath.Join("testdata", fmt.Sprintf("mysql_%v_%s.sql", layout, variant)), text.String())
 		}
+	}
+}
+
+// TestStatementsInOrder does the same for the statements that acquire in the order of arrival on PostgreSQL.
+func TestStatementsInOrder(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
+		s := dialect.Postgres().InOrder().Statements(layout, names(t))
+		golden.Check(t, filepath.Join("testdata", fmt.Sprintf("postgres_%v_in_order.sql", layout)), s.Acquire+";\n\n"+s.AcquireAll+";\n")
 	}
 }
 
@@ -88,7 +98,10 @@ func render(s any) string {
 // TestStatementsAreComplete finds statements that are empty or have unfilled placeholders.
 func TestStatementsAreComplete(t *testing.T) {
 	t.Parallel()
-	for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.MySQL().WithSequence(), dialect.SQLite()} {
+	for _, d := range []dialect.Dialect{
+		dialect.Postgres(), dialect.MySQL(), dialect.MySQL().WithSequence(), dialect.SQLite(),
+		dialect.Postgres().InOrder(), dialect.MySQL().InOrder(), dialect.MySQL().WithSequence().InOrder(),
+	} {
 		for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 			for _, n := range []dialect.Names{names(t), {Lock: "INT_LOCK"}, {Lock: "INT_LOCK", Channel: dialect.Channel}} {
 				v := reflect.ValueOf(d.Statements(layout, n))
@@ -106,7 +119,7 @@ func TestStatementsAreComplete(t *testing.T) {
 // optional are the statements that some databases do not need.
 var optional = []string{
 	"AcquireRow", "WriteName", "Isolation", "Outcome", "Number", "Draw", "DrawOne", "Trim", "Fence", "Pick", "PickAll", "PickRow", "IfAll", "AllPicked", "PickAny", "PickClient", "PickExpired",
-	"GuardByWriting", "GuardAllByWriting", "Cluster", "ClusterVariables", "File", "PeekCurrent", "BeforeCurrent", "AfterCurrent",
+	"GuardByWriting", "GuardAllByWriting", "Cluster", "ClusterVariables", "File", "PeekCurrent", "BeforeCurrent", "AfterCurrent", "Pin",
 }
 
 func names(t *testing.T) dialect.Names {

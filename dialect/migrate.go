@@ -36,6 +36,6 @@ type MigrateOptions struct {
 	// processes. It is rounded down to microseconds. Default 10 s, Spring's.
 	TTL time.Duration
 
-	// If Force is true, migrations.Down and migrations.Goto drop the lock table even if locks are held.
+	// If Force is true, the lock table is dropped, or gets the column EXPIRED_AFTER, even if locks are held.
 	Force bool
 }

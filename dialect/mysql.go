@@ -1,6 +1,9 @@
 package dialect
 
-import "errors"
+import (
+	"errors"
+	"strings"
+)
 
 // MySQL returns the dialect of MySQL 8 and later and of MariaDB 10.6 and later. Both
 // use the same statements, except for acquisitions: see [Dialect.WithSequence].
@@ -25,6 +28,7 @@ func MySQL() Dialect {
 			// The server's default collations treat 'a' and 'A' as equal.
 			exact:      "CAST({text} AS BINARY)",
 			latest:     "GREATEST",
+			cut:        wholeSeconds,
 			acquire:    onDuplicateKey,
 			acquireAll: onDuplicateKeys,
 			acquireRow: proposedRow,
@@ -45,23 +49,27 @@ func MySQL() Dialect {
 			clusterEnd:     "\nLIMIT 1000", // also where sql_select_limit is less
 			// The server would scan a small table, and lock each row that it scans.
 			byKey:         " FORCE INDEX (PRIMARY)",
-			pick:          asValues + "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid} FOR UPDATE SKIP LOCKED",
-			pickAll:       asValues + "SELECT COUNT(*) INTO @sqllock_picked FROM {table by key} WHERE (LOCK_KEY, CLIENT_ID) IN (:rows) AND {mine} AND {valid} FOR UPDATE SKIP LOCKED",
+			pick:          asValues + "SELECT LOCK_KEY, CLIENT_ID FROM {table by key}{with four} WHERE {mine} AND {valid}{four} FOR UPDATE SKIP LOCKED",
+			pickAll:       asValues + "SELECT COUNT(*) INTO @sqllock_picked FROM {table by key}{with four} WHERE (LOCK_KEY, CLIENT_ID) IN (:rows) AND {mine} AND {valid}{four} FOR UPDATE SKIP LOCKED",
 			pickAny:       asValues + "SELECT LOCK_KEY FROM {table by key} WHERE REGION = :region AND LOCK_KEY IN (:keys) AND COALESCE(LENGTH(CLIENT_ID), 0) >= 0 FOR UPDATE SKIP LOCKED", // see deletePicked
 			renewAll:      "UPDATE {table by key} SET {prolong} WHERE {mine}",
 			deleteAll:     asValues + "DELETE {table} FROM {table by key} WHERE {mine}",
-			pickExpired:   "SELECT LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 999 FOR UPDATE SKIP LOCKED",
+			pickExpired:   "SELECT LOCK_KEY FROM {table}{with four} WHERE REGION = :region AND {expired}{four} LIMIT 999 FOR UPDATE SKIP LOCKED",
 			deleteExpired: deletePicked + " AND {expired}",
 			pickClient:    "SELECT LOCK_KEY FROM {table} WHERE {of client} LIMIT 999 FOR UPDATE SKIP LOCKED",
 			deleteClient:  deletePicked + " AND {of client}",
 			// In seconds, and only on MariaDB. Oracle's MySQL cannot limit a single
 			// statement; there the session's innodb_lock_wait_timeout applies.
 			lockTimeout: lockTimeout{before: "/*M! SET STATEMENT innodb_lock_wait_timeout=1 FOR */ "},
+			joins:       true,
 			turns:       mysqlTurns,
+			turnIsFree:  mysqlTurnIsFree,
 			naming:      naming{write: onDuplicateName, row: "(:key, :region, :holder, {now})"},
+			pin:         mysqlPin,
 			readOnly:    "SELECT @@global.read_only",
 			version:     mysqlVersion,
-			described:   describedByMySQL,
+			session:     sessionOfMySQL,
+			tables:      tablesOfMySQL,
 		},
 	}
 }
@@ -70,14 +78,15 @@ func MySQL() Dialect {
 // VERSION() returns can be configured on TiDB, which is the only one that reads the comment with T.
 const mysqlVersion = "SELECT CONCAT_WS(' ', VERSION(), @@version_comment /*T! , 'TiDB' */)"
 
-// describedByMySQL leaves the types of columns to the driver, which knows them: information_schema may
-// take long. A table without a primary key, or a view, fails the statement: it names the key.
-const describedByMySQL = `
+const sessionOfMySQL = `
 IF(@@character_set_client = 'utf8mb4' AND @@character_set_connection = 'utf8mb4', '', CONCAT('character_set_client is ', @@character_set_client,
-	', character_set_connection is ', @@character_set_connection, ': add charset=utf8mb4 to the DSN')),
-'',
-IF(CHARSET(held.LOCK_KEY) IN ('utf8mb4', 'binary'), '', CHARSET(held.LOCK_KEY)),
-IF(RIGHT(COLLATION(held.LOCK_KEY), 4) = '_bin' OR COLLATION(held.LOCK_KEY) = 'binary', '', COLLATION(held.LOCK_KEY))`
+	', character_set_connection is ', @@character_set_connection, ': add charset=utf8mb4 to the DSN'))`
+
+// wholeSeconds is a second if {time} has no fraction of one. MySQL's driver for Java sends none to a
+// server that it takes for an old one, as it does each MariaDB that greets its clients as 5.5.5. Such a
+// row of Spring's says that its lease ends up to a second before it does. Of sqllock's own rows one in a
+// million is free a second later for that.
+const wholeSeconds = "1000000 * (MICROSECOND({time}) = 0)"
 
 // asValues has MariaDB look long lists of values up in the index, as it does with short ones. From 1000 on
 // it would make a table of a list, and join that: it would read a small table, and lock all of its rows.
@@ -100,15 +109,15 @@ CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}, :holder, CLIENT_ID),
 CREATED_DATE = IF(CLIENT_ID = :holder OR {expired}, {now}, CREATED_DATE),
 EXPIRED_AFTER = IF(CLIENT_ID = :holder OR {expired}, {end}, EXPIRED_AFTER)`,
 	Spring6: `{lockTimeout}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
-VALUES (:region, :key, :holder, {now})
+SELECT :region, :key, :holder, {now} FROM ` + fourColumns + `
 ON DUPLICATE KEY UPDATE
-CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}, :holder, CLIENT_ID),
-CREATED_DATE = IF(CLIENT_ID = :holder OR {expired}, {now}, CREATED_DATE)`,
+CLIENT_ID = IF(CLIENT_ID = :holder OR {expired}{four}, :holder, CLIENT_ID),
+CREATED_DATE = IF(CLIENT_ID = :holder OR {expired}{four}, {now}, CREATED_DATE)`,
 }
 
 // onDuplicateKeys is onDuplicateKey for several rows. Only VALUES() can refer to the
 // values of each row. On a server that no longer knows VALUES(), rows are acquired one
-// by one.
+// by one. After a SELECT of proposed.* TiDB does not know EXPIRED_AFTER.
 var onDuplicateKeys = map[Layout]string{
 	Spring7: `{lockTimeout}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER)
 VALUES :rows
@@ -117,16 +126,52 @@ CLIENT_ID = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CLIENT_ID), CL
 CREATED_DATE = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CREATED_DATE), CREATED_DATE),
 EXPIRED_AFTER = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(EXPIRED_AFTER), EXPIRED_AFTER)`,
 	Spring6: `{lockTimeout}INSERT INTO {table} (REGION, LOCK_KEY, CLIENT_ID, CREATED_DATE)
-VALUES :rows
+SELECT a, b, c, d FROM (:rows) AS proposed, ` + fourColumns + `
 ON DUPLICATE KEY UPDATE
-CLIENT_ID = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CLIENT_ID), CLIENT_ID),
-CREATED_DATE = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}, VALUES(CREATED_DATE), CREATED_DATE)`,
+CLIENT_ID = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}{four}, VALUES(CLIENT_ID), CLIENT_ID),
+CREATED_DATE = IF(CLIENT_ID = VALUES(CLIENT_ID) OR {expired}{four}, VALUES(CREATED_DATE), CREATED_DATE)`,
 }
 
 // proposedRow is one row of onDuplicateKeys.
 var proposedRow = map[Layout]string{
 	Spring7: "(:region, :key, :holder, {now}, {end})",
-	Spring6: "(:region, :key, :holder, {now})",
+	Spring6: selectedRow("(:region, :key, :holder, {now})"),
+}
+
+// selectedRow is a row as a SELECT whose columns have names. Those of a list of VALUES have none on MariaDB.
+func selectedRow(row string) string {
+	if strings.HasPrefix(row, "SELECT ") {
+		return row
+	}
+	return "SELECT " + strings.NewReplacer(":region", ":region AS a", ":key", ":key AS b", ":holder", ":holder AS c",
+		"{now}", "{now} AS d", "{end}", "{end} AS e").Replace(strings.Trim(row, "()"))
+}
+
+// WithKey returns the dialect of a MySQL or MariaDB whose table has its unique key of LOCK_KEY and REGION otherwise:
+// statements look rows up by an index that is not the primary key, unless that is "", and REGION may be its first column.
+func (d Dialect) WithKey(index string, regionFirst bool) Dialect {
+	if d.fragments.byKey == "" {
+		return d
+	}
+	if index != "" {
+		d.fragments.byKey = " FORCE INDEX (`" + index + "`)"
+		d.fragments.pin = strings.ReplaceAll(d.fragments.pin, "'PRIMARY'", "'"+index+"'")
+	}
+	if regionFirst {
+		d.fragments.pin = strings.Replace(d.fragments.pin, keyThenRegion, regionThenKey, 1)
+	}
+	return d
+}
+
+// selecting returns a text that acquires one row, or several that are each a selectedRow, with a SELECT in place of
+// VALUES, and a condition, or "". Those of four columns select already.
+func selecting(text, condition string) string {
+	const row = "(:region, :key, :holder, {now}, {end})"
+	return strings.NewReplacer(
+		"VALUES "+row, "SELECT "+strings.Trim(row, "()")+" FROM DUAL"+condition,
+		"VALUES :rows", "SELECT proposed.* FROM (:rows) AS proposed"+condition,
+		fourColumns, fourColumns+condition,
+	).Replace(text)
 }
 
 func classifyMySQL(err error) Class {
@@ -144,6 +189,7 @@ func classifyMySQL(err error) Class {
 		3101: // ER_TRANSACTION_ROLLBACK_DURING_COMMIT: the same
 		return Transient
 	case 1205, // ER_LOCK_WAIT_TIMEOUT
+		1317, // ER_QUERY_INTERRUPTED: KILL QUERY
 		1969, // ER_STATEMENT_TIMEOUT: max_statement_time of MariaDB
 		3024, // ER_QUERY_TIMEOUT: max_execution_time of MySQL
 		3572: // ER_LOCK_NOWAIT
@@ -153,11 +199,12 @@ func classifyMySQL(err error) Class {
 		1836: // ER_READ_ONLY_MODE
 		return ReadOnly
 	case 1146, // ER_NO_SUCH_TABLE
+		1052, // ER_NON_UNIQ_ERROR: see fourColumns
 		1054, // ER_BAD_FIELD_ERROR
 		1049, // ER_BAD_DB_ERROR
 		4089, // ER_NOT_SEQUENCE: it has been replaced by a table
 		1364: // ER_NO_DEFAULT_FOR_FIELD: the table has a column that sqllock does not fill
-		return Schema
+		return classOfSchema(err)
 	case 1176: // ER_KEY_DOES_NOT_EXITS
 		return NoKey
 	case 1048, 1062, 1451, 1452, 3819, 4025, // constraints; CHECK has a number of its own on each server
@@ -165,6 +212,9 @@ func classifyMySQL(err error) Class {
 		1369, // ER_VIEW_CHECK_FAILED
 		1644: // ER_SIGNAL_EXCEPTION: a trigger
 		return Refused
+	case 1153, // ER_NET_PACKET_TOO_LARGE: max_allowed_packet
+		1390: // ER_PS_MANY_PARAM: 65535
+		return TooLarge
 	case 1568: // ER_CANT_CHANGE_TX_CHARACTERISTICS, before or at the begin of a transaction
 		return Stuck
 	case 1053, // ER_SERVER_SHUTDOWN

@@ -1,31 +1,50 @@
 package dialect
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // numberIn returns the vendor's error number from err's chain: the result of the method
 // or the value of the field with the given name. The drivers have no interface for it in
 // common (go-sql-driver/mysql and mattn/go-sqlite3 have a field, modernc.org/sqlite has a
 // method), and importing a driver here would link it into every application.
-func numberIn(err error, name string) (int64, bool) {
+func numberIn(err error, name string) (n int64, ok bool) {
+	ok = anyIn(err, func(err error) (found bool) {
+		n, found = numberOf(err, name)
+		return found
+	})
+	return n, ok
+}
+
+// anyIn reports whether an error of err's chain is what is looked for.
+func anyIn(err error, is func(error) bool) bool {
 	for err != nil {
-		if n, ok := numberOf(err, name); ok {
-			return n, true
+		if is(err) {
+			return true
 		}
 		switch e := err.(type) { //nolint:errorlint // this loop walks the chain
 		case interface{ Unwrap() error }:
 			err = e.Unwrap()
 		case interface{ Unwrap() []error }:
-			for _, branch := range e.Unwrap() {
-				if n, ok := numberIn(branch, name); ok {
-					return n, true
-				}
-			}
-			return 0, false
+			return slices.ContainsFunc(e.Unwrap(), func(branch error) bool { return anyIn(branch, is) })
 		default:
-			return 0, false
+			return false
 		}
 	}
-	return 0, false
+	return false
+}
+
+// fieldOf returns a text of an error of PostgreSQL, such as Detail, which both drivers have, or "".
+func fieldOf(err error, name string) string {
+	v := reflect.Indirect(reflect.ValueOf(err))
+	if v.Kind() != reflect.Struct {
+		return ""
+	}
+	if field := v.FieldByName(name); field.IsValid() && field.Kind() == reflect.String {
+		return field.String()
+	}
+	return ""
 }
 
 // sqliteCode is the method of modernc.org/sqlite, and the field of mattn/go-sqlite3.

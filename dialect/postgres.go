@@ -54,13 +54,13 @@ func Postgres() Dialect {
 			// :rows are in the order of their keys, and so are the locks.
 			guardAll: "SELECT COUNT(*) FROM " + eachOfMine("1", "{table}", "AND {valid} FOR SHARE") + " WHERE " + planAnew,
 			renewAll: "WITH picked AS (SELECT held.* FROM " + eachOfMine("ctid AS place, REGION, LOCK_KEY", "{table}", "AND {valid} FOR NO KEY UPDATE SKIP LOCKED") + "{where anew})\n" +
-				"UPDATE {table} SET {prolong} WHERE " + arePicked + " RETURNING LOCK_KEY, CLIENT_ID",
+				"UPDATE {table} SET {prolong}{from four} WHERE " + arePicked + "{four} RETURNING LOCK_KEY, CLIENT_ID",
 			// ONLY, because rows of two partitions may have the same ctid. The rows of a
 			// partitioned table are not found, and the caller deletes them one by one.
 			deleteAll: "DELETE FROM ONLY {table} WHERE ctid = ANY (ARRAY(\n" +
 				"SELECT held.ctid FROM " + eachOfMine("ctid", "ONLY {table}", "FOR UPDATE SKIP LOCKED") + " WHERE " + settings + "{anew}))\n" +
 				"RETURNING LOCK_KEY, {deletedClient}",
-			deleteExpired: "WITH picked AS (SELECT ctid AS place, REGION, LOCK_KEY FROM {table} WHERE REGION = :region AND {expired} LIMIT 1000 FOR UPDATE SKIP LOCKED)\n" +
+			deleteExpired: "WITH picked AS (SELECT ctid AS place, REGION, LOCK_KEY FROM {table}{with four} WHERE REGION = :region AND {expired}{four} LIMIT 1000 FOR UPDATE SKIP LOCKED)\n" +
 				"DELETE FROM {table} WHERE " + arePicked,
 			deleteClient: "WITH picked AS (SELECT ctid AS place, REGION, LOCK_KEY FROM {table} WHERE {of client} LIMIT 1000 FOR UPDATE SKIP LOCKED)\n" +
 				"DELETE FROM {table} WHERE " + arePicked,
@@ -70,15 +70,18 @@ func Postgres() Dialect {
 				inUpdate: " FROM set_config('lock_timeout', '1000', true) AS lock_timeout",
 				inDelete: " USING " + setLockTimeout + " AS lock_timeout, " + setAsyncCommit + " AS async_commit",
 			},
-			turns: postgresTurns,
+			turns: postgresTurns, turnIsFree: postgresTurnIsFree,
 			naming: naming{
 				write: upsertNames("mine.k", "mine.h", "json_to_recordset(CAST(:rows AS JSON)) AS mine(k TEXT, h TEXT)"),
 				among: "ID = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS JSON))))",
 			},
-			readOnly: "SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER)",
+			pin: postgresPin,
+			// current_setting is STABLE: Pgpool-II sends a query of such functions alone to a standby.
+			readOnly: "SELECT CAST(current_setting('transaction_read_only') = 'on' AND clock_timestamp() IS NOT NULL AS INTEGER)",
 			version:  postgresVersion,
 
-			described: describedByPostgres,
+			session: sessionOfPostgres,
+			tables:  tablesOfPostgres,
 		},
 	}
 }
@@ -94,24 +97,12 @@ func (d Dialect) WithoutScans() Dialect {
 	return d
 }
 
-// describedByPostgres reads the types of columns itself: drivers do not know how many digits of a second
-// they keep. A server that keeps text as it comes (SQL_ASCII) is given UTF-8 by each client. LOCK_KEY's
-// character set is that of the database, which refuses what is not in it.
-const describedByPostgres = `
+// sessionOfPostgres asks for the encoding. A server that keeps text as it comes (SQL_ASCII) is given UTF-8 by each
+// client. LOCK_KEY's character set is that of the database, which refuses what is not in it.
+const sessionOfPostgres = `
 CASE WHEN current_setting('client_encoding') = 'UTF8' OR current_setting('server_encoding') = 'SQL_ASCII'
 	OR current_setting('client_encoding') = 'SQL_ASCII' AND current_setting('server_encoding') = 'UTF8'
-	THEN '' ELSE 'client_encoding is ' || current_setting('client_encoding') || ': add client_encoding=UTF8 to the DSN' END,
-(SELECT CASE WHEN relkind NOT IN ('r', 'p') THEN 'it is no table, but a view or the like: name the table itself by Prefix, or by the search_path'
-	ELSE COALESCE((SELECT string_agg('column ' || upper(attname) || ' is ' || format_type(c.type, c.digits), ', ')
-		|| ', a lease needs TIMESTAMP(6) without time zone: change it, while no program uses the table'
-		FROM (SELECT attname, CASE typtype WHEN 'd' THEN typbasetype ELSE atttypid END AS type, CASE typtype WHEN 'd' THEN typtypmod ELSE atttypmod END AS digits
-			FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid WHERE attrelid = pg_class.oid AND attname IN ('created_date', 'expired_after')) AS c
-		WHERE c.type <> CAST('timestamp' AS regtype) OR c.digits BETWEEN 0 AND 2), '') END
-	FROM pg_class WHERE pg_class.oid = CAST('{table}' AS regclass)),
-'',
-(SELECT CASE WHEN typname = 'citext' THEN 'citext' WHEN to_jsonb(pg_collation) ->> 'collisdeterministic' = 'false' THEN collname ELSE '' END
-	FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid LEFT JOIN pg_collation ON pg_collation.oid = attcollation
-	WHERE attrelid = CAST('{table}' AS regclass) AND attname = 'lock_key')`
+	THEN '' ELSE 'client_encoding is ' || current_setting('client_encoding') || ': add client_encoding=UTF8 to the DSN' END`
 
 // setLockTimeout limits how long the statement that contains it, and the rest of the
 // transaction, wait for a row, in milliseconds. It is evaluated before the row is
@@ -154,6 +145,22 @@ const arePicked = "ctid = ANY (ARRAY(SELECT place FROM picked)) AND ((REGION, LO
 // sqlState is implemented by the errors of both lib/pq and pgx.
 type sqlState interface{ SQLState() string }
 
+// isOwnKey reports whether a duplicate is one of a primary key of ours. ON CONFLICT has not noticed the other row:
+// while REINDEX CONCURRENTLY, or another index on these columns, is under way, the server looks for duplicates in
+// an index that ON CONFLICT does not know yet. The columns stand in the detail, whatever its language.
+func isOwnKey(err error) bool {
+	return anyIn(err, func(err error) bool {
+		detail := fieldOf(err, "Detail")
+		return strings.Contains(detail, "(lock_key, region)=") || strings.Contains(detail, "(region, lock_key)=") || strings.Contains(detail, "(id, region)=")
+	})
+}
+
+// isOldPlan reports whether the table has changed since a driver has prepared the statement: "cached plan must not
+// change result type", in whatever language. The server has not run it, and the driver prepares it once more.
+func isOldPlan(err error) bool {
+	return anyIn(err, func(err error) bool { return fieldOf(err, "Routine") == "RevalidateCachedQuery" })
+}
+
 func classifyPostgres(err error) Class {
 	var state sqlState
 	if !errors.As(err, &state) {
@@ -168,11 +175,20 @@ func classifyPostgres(err error) Class {
 		return Blocked
 	case "57P01", // admin_shutdown, also by pg_terminate_backend
 		"57P02", // crash_shutdown
-		"57P05": // idle_session_timeout
+		"57P05", // idle_session_timeout
+		"25P03", // idle_in_transaction_session_timeout
+		"25P04": // transaction_timeout
 		return Closed
+	case "23505": // unique_violation
+		if isOwnKey(err) {
+			return Transient
+		}
+		return Refused
 	case "2D000", // invalid_transaction_termination
 		"25P02": // in_failed_sql_transaction
 		return Stuck
+	case "53200": // out_of_memory: "out of shared memory", see max_locks_per_transaction
+		return Exhausted
 	case "25006": // read_only_sql_transaction
 		return ReadOnly
 	case "0A000": // feature_not_supported
@@ -181,11 +197,15 @@ func classifyPostgres(err error) Class {
 		if strings.Contains(err.Error(), "standby") || strings.Contains(err.Error(), "during recovery") {
 			return ReadOnly
 		}
+		if isOldPlan(err) {
+			return OldPlan
+		}
 	case "42P01", // undefined_table
 		"42703", // undefined_column
+		"42702", // ambiguous_column: see fourColumns
 		"3F000", // invalid_schema_name
 		"23502": // not_null_violation: the table has a column that sqllock does not fill
-		return Schema
+		return classOfSchema(err)
 	case "42P10": // nothing that ON CONFLICT could mean
 		return NoKey
 	case "21000": // cardinality_violation: "cannot affect row a second time"

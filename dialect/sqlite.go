@@ -43,24 +43,25 @@ func SQLite() Dialect {
 			guard: "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {row} AND CLIENT_ID = :holder AND {valid} RETURNING 1",
 			guardAll: "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {mine} AND {valid}" +
 				" RETURNING (SELECT COUNT(*) FROM {table} WHERE {mine} AND {valid})",
-			renewAll:      "UPDATE {table} SET {prolong} WHERE {mine} AND {valid} RETURNING LOCK_KEY, CLIENT_ID",
+			renewAll:      "UPDATE {table} SET {prolong}{from four} WHERE {mine} AND {valid}{four} RETURNING LOCK_KEY, CLIENT_ID",
 			deleteAll:     "DELETE FROM {table} WHERE {mine} RETURNING LOCK_KEY, CLIENT_ID",
-			deleteExpired: deleteSome + "REGION = :region AND {expired} LIMIT 1000)",
-			deleteClient:  deleteSome + "{of client} LIMIT 1000)",
+			deleteExpired: deleteSome + "{with four} WHERE REGION = :region AND {expired}{four} LIMIT 1000)",
+			deleteClient:  deleteSome + " WHERE {of client} LIMIT 1000)",
 			// Without a WHERE, SQLite parses ON as part of a join.
 			lockTimeout: lockTimeout{inSelect: "WHERE true"},
 			naming:      naming{write: upsertNames("value ->> 'k'", "value ->> 'h'", "json_each(:rows)")},
 			readOnly:    "PRAGMA query_only",
 			version:     "SELECT 'SQLite ' || sqlite_version()",
 			file:        "SELECT COALESCE(file, '') FROM pragma_database_list WHERE name = 'main'",
-			described:   "'', '', '', ''", // its text is Unicode, and its columns have no types
+			session:     "''", // its text is Unicode
+			tables:      tablesOfSQLite,
 		},
 	}
 }
 
 // deleteSome begins a DELETE of rows for which a condition holds. The build option that permits a LIMIT
 // on DELETE itself is rare.
-const deleteSome = "DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM {table} WHERE "
+const deleteSome = "DELETE FROM {table} WHERE REGION = :region AND LOCK_KEY IN (SELECT LOCK_KEY FROM {table}"
 
 func classifySQLite(err error) Class {
 	code, ok := numberIn(err, sqliteCode)
@@ -76,13 +77,15 @@ func classifySQLite(err error) Class {
 		return ReadOnly
 	case 1: // SQLITE_ERROR: only the text distinguishes these
 		if text := err.Error(); strings.Contains(text, "no such table") ||
-			strings.Contains(text, "no such column") || strings.Contains(text, "has no column") ||
-			strings.Contains(text, "ON CONFLICT clause does not match") {
-			return Schema
+			strings.Contains(text, "no such column") || strings.Contains(text, "ambiguous column name") || // see fourColumns
+			strings.Contains(text, "has no column") {
+			return classOfSchema(err)
+		} else if strings.Contains(text, "ON CONFLICT clause does not match") {
+			return NoKey
 		}
 	case 19: // SQLITE_CONSTRAINT
 		if strings.Contains(err.Error(), "NOT NULL") {
-			return Schema
+			return classOfSchema(err)
 		}
 		return Refused
 	}

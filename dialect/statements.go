@@ -21,7 +21,7 @@ type Statements struct {
 	// AcquireAll is Acquire for several rows with different keys. If the database is
 	// Returning, it returns LOCK_KEY and fencing token of each row that was acquired. If it
 	// ReturnsHolder, it returns LOCK_KEY, CLIENT_ID and fencing token of each row.
-	// :rows is a JSON array of {k, h, l}: LOCK_KEY, CLIENT_ID and :left. If AcquireRow
+	// :rows is a JSON array of {k, h, l}: LOCK_KEY, CLIENT_ID and :left; see also InOrder. If AcquireRow
 	// is not "", it stands there once for each row instead, separated by commas.
 	AcquireAll, AcquireRow string
 	// Isolation is an expression that may end the list that Acquire and AcquireAll return:
@@ -137,10 +137,22 @@ type Statements struct {
 	// with one of :keys.
 	OldNames, DeleteNames string
 	// Columns returns one row: the result of Version; what is wrong with the encoding of the
-	// session's text, or ""; what is wrong with the table, or ""; the character set and the collation
-	// of LOCK_KEY, or "" if they cannot do harm; and then the columns of the table, all NULL. Their
-	// names show the layout.
+	// session's text, or ""; and then the columns of the table, all NULL. Their names show the layout.
 	Columns string
+	// Tables returns what the catalog says of the tables. Each row is a fact about one of them, of seven texts:
+	//   - LOCK, FENCE or NAME, which ends the name of the table,
+	//   - exists, name: its kind; text: its engine,
+	//   - flaw, name: what is wrong with it; flags: other if it is no table of its own; cure,
+	//   - column, name, text: its type; flags: null if it may be NULL, default if it has one, implicit if it needs
+	//     none, own if that is another value in each row, zoned if its instants depend on the session, narrow; more:
+	//     its digits of a second; cure: what makes it right,
+	//   - collation, name: of which column; text: its name; flags: merges if it takes different texts for one, fixed if
+	//     no other version of it has another order, lacks if its character set has not all characters; more: how its
+	//     version has changed, or the character set; cure,
+	//   - key, name: a unique index; text: one of its columns; flags: why it does not count; more: the place of the
+	//     column; cure: what drops it,
+	//   - sequence: its increment, cache, cycle, minimum and maximum.
+	Tables string
 	// Fence fails if the source of fencing tokens is missing. The columns that it returns show
 	// what the source is; on MariaDB there is a row if it is a sequence.
 	Fence string
@@ -150,6 +162,10 @@ type Statements struct {
 	// to. It is "" for databases that have none. ClusterVariables returns those of them that
 	// every user may read.
 	Cluster, ClusterVariables string
+	// Pin returns which transaction has a row locked, and for how many µs it has been open, or -1 if
+	// that is not known. It fails if the user lacks the rights, and returns nothing if the server does
+	// not know. It is "" where no server does.
+	Pin string
 	// ReadOnly returns 1 if the server refuses writes, else 0.
 	ReadOnly string
 	// Version returns the name and version that the server reports, and what else tells engines apart.
@@ -190,15 +206,33 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		last = "CREATED_DATE = " + f.add(f.now, ":shift")
 		prolong = last
 	}
+	var four, with, from, joined string
+	update := f.lockTimeout.inUpdate
+	switch {
+	case layout != Spring6:
+	case f.joins:
+		// Vitess would limit an UPDATE of tables that are separated by commas, which MySQL refuses.
+		four, with, joined = fourAlone, ", "+fourColumns, " JOIN "+fourColumns
+	default:
+		four, with, from = fourAlone, ", "+fourColumns, " FROM "+fourColumns
+		if update != "" {
+			update += with
+		} else {
+			update = from
+		}
+	}
 	onlyMembers := ""
 	if f.isMember != "" {
 		onlyMembers = " AND " + f.isMember
 	}
 	fill := strings.NewReplacer(
 		"{table}", names.Lock,
+		"{schema}", names.Schema,
 		"{table by key}", names.Lock+f.byKey,
 		"{fence}", names.Fence,
 		"{name}", names.Name,
+		"{in schema}", strings.TrimSuffix(names.Lock, names.Prefix+"LOCK"),
+		"{prefix}", names.Prefix,
 		"{token}", strings.ReplaceAll(token, "{fence}", names.Fence),
 		"{row}", "REGION = :region AND LOCK_KEY = :key"+f.anew,
 		"{anew}", f.anew,
@@ -208,20 +242,24 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		"{end}", end,
 		"{last}", last,
 		"{prolong}", prolong,
-		"{expired}", expiry+" < "+f.now,
+		"{four}", four,
+		"{with four}", with,
+		"{from four}", from,
+		"{joined}", joined,
+		"{expired}", expiry+" < "+f.judged(layout, ""),
 		"{kept}", "RTRIM(CLIENT_ID) LIKE '%-k__________'",
-		"{held.expired}", f.expiry(layout, "held.")+" < "+f.now,
+		"{held.expired}", f.expiry(layout, "held.")+" < "+f.judged(layout, "held."),
 		"{valid}", expiry+" >= "+f.now+onlyMembers,
 		"{member}", f.isMember,
 		"{age}", f.elapsed("CREATED_DATE", f.now),
-		"{left}", f.elapsed(f.now, expiry),
+		"{left}", f.elapsed(f.judged(layout, ""), expiry),
 		"{of client}", "REGION = :region AND SUBSTR("+f.bytes("CLIENT_ID")+", 1, LENGTH(:client)) = "+f.bytes(":client")+
 			" AND LENGTH(RTRIM(CLIENT_ID)) = LENGTH(:client) + 11",
 		"{notify}", notify,
 		"{deletedClient}", deletedClient,
 		"{lockTimeout}", f.lockTimeout.before,
 		"{lockTimeout.select}", f.lockTimeout.inSelect,
-		"{lockTimeout.update}", f.lockTimeout.inUpdate,
+		"{lockTimeout.update}", update,
 		"{lockTimeout.delete}", f.lockTimeout.inDelete,
 	).Replace
 	var pickRow, ifAll, allPicked string
@@ -261,7 +299,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 			"SELECT CASE WHEN {kept} THEN CASE WHEN {expired} THEN 2 ELSE 1 END WHEN {expired} THEN 3 ELSE 0 END AS state" +
 			" FROM {table} WHERE REGION = :region) AS counted"),
 		Held:  fill("SELECT COUNT(*) FROM {table} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
-		Renew: fill("{lockTimeout}UPDATE {table} SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Renew: fill("{lockTimeout}UPDATE {table}{joined} SET {prolong}{lockTimeout.update} WHERE {row} AND CLIENT_ID = :holder AND {valid}{four}"),
 		Guard: fill(f.guard),
 
 		GuardByWriting: fill(f.guardByWriting),
@@ -275,8 +313,8 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		PickAny:  fill(f.pickAny),
 		RenewAll: fill(f.renewAll),
 		HeldAll:  fill(cmp.Or(f.heldAll, "SELECT LOCK_KEY, CLIENT_ID FROM {table by key} WHERE {mine} AND {valid}")),
-		Keep: fill("{lockTimeout}UPDATE {table} SET CLIENT_ID = :next, {last}{lockTimeout.update}" +
-			" WHERE {row} AND CLIENT_ID = :holder AND {valid}"),
+		Keep: fill("{lockTimeout}UPDATE {table}{joined} SET CLIENT_ID = :next, {last}{lockTimeout.update}" +
+			" WHERE {row} AND CLIENT_ID = :holder AND {valid}{four}"),
 		KeepAll:       fill(strings.Replace(f.renewAll, "{prolong}", "CLIENT_ID = :next, {last}", 1)),
 		Delete:        fill("{lockTimeout}DELETE FROM {table}{lockTimeout.delete} WHERE {row} AND CLIENT_ID = :holder{notify}"),
 		DeleteAll:     fill(f.deleteAll),
@@ -290,13 +328,15 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Names:         fill("SELECT REGION, ID, NAME FROM {name} WHERE " + among),
 		OldNames:      fill("SELECT ID FROM {name} WHERE " + old + " LIMIT 500"),
 		DeleteNames:   fill("{lockTimeout}DELETE FROM {name} WHERE " + among + " AND " + old),
-		Columns:       fill("SELECT server.version, " + f.described + ", held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held" + f.byKey + " ON 1 = 0"),
+		Columns:       fill("SELECT server.version, " + f.session + ", held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held ON 1 = 0"),
+		Tables:        fill(f.tables),
 		Fence:         fill(fence),
 		Clock:         "SELECT " + f.elapsed(f.epoch, f.now),
 		Cluster:       f.cluster + f.member + f.clusterEnd,
 
 		ClusterVariables: f.cluster + f.clusterEnd,
 
+		Pin:      fill(strings.ReplaceAll(f.pin, "{unqualified}", names.table())),
 		ReadOnly: f.readOnly,
 		Version:  f.version,
 		File:     f.file,

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"maps"
 	"strings"
 	"time"
 )
@@ -29,12 +30,23 @@ func TiDB() Dialect {
 	f.pick, f.pickAny = strings.Replace(f.pick, skip, "NOWAIT", 1), strings.Replace(f.pickAny, skip, "NOWAIT", 1)
 	f.pickExpired, f.pickClient = strings.TrimSuffix(f.pickExpired, lock), strings.TrimSuffix(f.pickClient, lock)
 	f.pickAll = "" // there is no SELECT … INTO
+	f.acquire, f.acquireAll = maps.Clone(f.acquire), maps.Clone(f.acquireAll)
+	for _, texts := range []map[Layout]string{f.acquire, f.acquireAll} {
+		texts[Spring6] = strings.Replace(texts[Spring6], fourColumns, fourColumnsOfTiDB, 1)
+	}
 	f.guard, f.guardAll = "", ""
+	f.pin = ""
 	f.turns = Turns{} // GET_LOCK is no queue
 	f.fence = "SHOW CREATE TABLE {fence}"
 	f.cluster, f.member = tidbFacts, ""
 	return d
 }
+
+// fourColumnsOfTiDB is fourColumns in an INSERT. TiDB does not take a name of ON DUPLICATE KEY UPDATE for
+// ambiguous: it is the lock table's. So the SELECT has that table, too, and reads no row of it. Otherwise
+// a process that goes by CREATED_DATE would acquire locks in a table that has EXPIRED_AFTER: if the
+// column is new, or sql_mode is not strict.
+const fourColumnsOfTiDB = fourColumns + " LEFT JOIN {table} AS other ON 1 = 0" + fourAlone
 
 // tidbFacts are those of clusterFacts that TiDB has. In its optimistic transactions FOR UPDATE locks nothing.
 const tidbFacts = sessionFacts +
@@ -47,6 +59,8 @@ func classifyTiDB(err error) Class {
 		8028, // ErrInfoSchemaChanged
 		9007: // ErrWriteConflict
 		return Transient
+	case 8004: // ErrTxnTooLarge
+		return TooLarge
 	case 1105: // ErrUnknown
 		if strings.Contains(err.Error(), "retry limit reached") { // of a statement that has met others again and again
 			return Transient

@@ -10,9 +10,9 @@ DO RELEASE_LOCK(CONCAT('sqllock ', SHA2(CONCAT(COALESCE(NULLIF('', ''), DATABASE
 -- After
 SET SESSION wait_timeout = @sqllock_wait_timeout;
 
--- IsFree
-SELECT COALESCE(IS_FREE_LOCK(CONCAT('sqllock ', SHA2(CONCAT(COALESCE(NULLIF('', ''), DATABASE(), ''), '.', :turn), 224))), 0);
-
 -- Session
+;
+
+-- Yield
 ;
 

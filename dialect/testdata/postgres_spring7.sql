@@ -160,18 +160,59 @@ DELETE FROM INT_LOCK_NAME WHERE ID = ANY (ARRAY(SELECT json_array_elements_text(
 SELECT server.version, 
 CASE WHEN current_setting('client_encoding') = 'UTF8' OR current_setting('server_encoding') = 'SQL_ASCII'
 	OR current_setting('client_encoding') = 'SQL_ASCII' AND current_setting('server_encoding') = 'UTF8'
-	THEN '' ELSE 'client_encoding is ' || current_setting('client_encoding') || ': add client_encoding=UTF8 to the DSN' END,
-(SELECT CASE WHEN relkind NOT IN ('r', 'p') THEN 'it is no table, but a view or the like: name the table itself by Prefix, or by the search_path'
-	ELSE COALESCE((SELECT string_agg('column ' || upper(attname) || ' is ' || format_type(c.type, c.digits), ', ')
-		|| ', a lease needs TIMESTAMP(6) without time zone: change it, while no program uses the table'
-		FROM (SELECT attname, CASE typtype WHEN 'd' THEN typbasetype ELSE atttypid END AS type, CASE typtype WHEN 'd' THEN typtypmod ELSE atttypmod END AS digits
-			FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid WHERE attrelid = pg_class.oid AND attname IN ('created_date', 'expired_after')) AS c
-		WHERE c.type <> CAST('timestamp' AS regtype) OR c.digits BETWEEN 0 AND 2), '') END
-	FROM pg_class WHERE pg_class.oid = CAST('INT_LOCK' AS regclass)),
-'',
-(SELECT CASE WHEN typname = 'citext' THEN 'citext' WHEN to_jsonb(pg_collation) ->> 'collisdeterministic' = 'false' THEN collname ELSE '' END
-	FROM pg_attribute JOIN pg_type ON pg_type.oid = atttypid LEFT JOIN pg_collation ON pg_collation.oid = attcollation
-	WHERE attrelid = CAST('INT_LOCK' AS regclass) AND attname = 'lock_key'), held.* FROM (SELECT version() || CASE WHEN EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'sys' AND relname = 'iam_pg_role_mappings') THEN ' Aurora DSQL' ELSE '' END AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
+	THEN '' ELSE 'client_encoding is ' || current_setting('client_encoding') || ': add client_encoding=UTF8 to the DSN' END, held.* FROM (SELECT version() || CASE WHEN EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'sys' AND relname = 'iam_pg_role_mappings') THEN ' Aurora DSQL' ELSE '' END AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
+
+-- Tables
+WITH RECURSIVE named (relation, top) AS (VALUES ('LOCK', CAST(to_regclass('INT_LOCK') AS oid)), ('FENCE', to_regclass('INT_LOCK_FENCE'))),
+parts (relation, top, part) AS (SELECT relation, top, top FROM named UNION ALL SELECT relation, top, inhrelid FROM parts JOIN pg_inherits ON inhparent = part),
+places AS (SELECT relation, part = top AS is_top, CAST(relkind AS text) AS kind, CAST(relpersistence AS text) AS persistence,
+	CASE WHEN part = top THEN '' ELSE 'has the part ' || CAST(part AS regclass) || ', which ' END AS which,
+	CASE relkind WHEN 'S' THEN 'SEQUENCE ' ELSE 'TABLE ' END || CAST(part AS regclass) AS object,
+	(SELECT string_agg('ALTER TABLE ' || CAST(inhrelid AS regclass) || ' NO INHERIT INT_LOCK', '; ') FROM pg_inherits WHERE inhparent = top) AS disinherit
+	FROM parts JOIN pg_class ON pg_class.oid = part),
+flaws AS (SELECT relation, which || CASE WHEN relation = 'LOCK' AND kind IN ('v', 'm') THEN 'is a view' WHEN kind = 'f' THEN 'is a foreign table'
+		WHEN relation = 'LOCK' AND kind NOT IN ('r', 'p') THEN 'is no table' WHEN relation = 'FENCE' AND kind <> 'S' THEN 'is no sequence'
+		WHEN persistence = 't' THEN 'is temporary, so that no other session sees it'
+		WHEN persistence = 'u' AND kind <> 'p' THEN 'is UNLOGGED, so that a crash of the server empties it while locks are held'
+		WHEN is_top AND kind = 'r' AND disinherit <> '' THEN 'has tables that inherit from it, whose rows its key does not see' END AS flaw,
+	CASE WHEN relation = 'FENCE' AND (kind <> 'S' OR persistence = 't') THEN 'DROP ' || object || '; CREATE SEQUENCE INT_LOCK_FENCE'
+		WHEN kind NOT IN ('r', 'p', 'S') OR persistence = 't' THEN 'name the table itself by Prefix, or by the search_path'
+		WHEN persistence = 'u' AND kind <> 'p' THEN 'ALTER ' || object || ' SET LOGGED' ELSE disinherit END AS cure,
+	CASE WHEN is_top AND (kind NOT IN ('r', 'p') OR persistence = 't') THEN 'other' ELSE '' END AS flags FROM places),
+locks AS (SELECT pg_attribute.*, typname, typnotnull, typdefault, CASE typtype WHEN 'd' THEN typbasetype ELSE atttypid END AS type,
+	CASE typtype WHEN 'd' THEN typtypmod ELSE atttypmod END AS digits, COALESCE((SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = attrelid AND adnum = attnum), '') AS value
+	FROM named JOIN pg_attribute ON attrelid = top AND attnum > 0 AND NOT attisdropped JOIN pg_type ON pg_type.oid = atttypid WHERE relation = 'LOCK'),
+collations AS (SELECT attname, typname, pg_collation.oid, collname, to_jsonb(pg_collation) AS c, to_jsonb(pg_database) AS d,
+	CASE WHEN collname = 'default' THEN datcollate ELSE collcollate END AS locale
+	FROM locks JOIN pg_collation ON pg_collation.oid = attcollation CROSS JOIN pg_database WHERE datname = current_database() AND attname IN ('lock_key', 'region'))
+SELECT relation AS relation, 'flaw' AS fact, flaw AS name, '' AS text, flags AS flags, '' AS more, cure AS cure FROM flaws WHERE flaw <> ''
+UNION ALL SELECT 'FENCE', 'flaw', 'belongs to ' || CAST(refobjid AS regclass) || ', and is dropped or restarted with it', '', '', '',
+	CASE deptype WHEN 'a' THEN 'ALTER SEQUENCE INT_LOCK_FENCE OWNED BY NONE' ELSE 'create a sequence of its own that starts above it' END
+	FROM named JOIN pg_depend ON objid = top AND classid = CAST('pg_class' AS regclass) AND refclassid = classid AND deptype IN ('a', 'i') WHERE relation = 'FENCE'
+UNION ALL SELECT 'FENCE', 'sequence', CAST(seqincrement AS text), CASE seqcache WHEN 1 THEN '0' ELSE CAST(seqcache AS text) END, CAST(CAST(seqcycle AS integer) AS text), CAST(seqmin AS text), CAST(seqmax AS text)
+	FROM named JOIN pg_sequence ON seqrelid = top
+UNION ALL SELECT 'LOCK', 'column', upper(attname), format_type(type, digits),
+	concat_ws(' ', CASE WHEN NOT attnotnull AND NOT typnotnull THEN 'null' END, CASE WHEN attidentity <> '' OR value ~* '(nextval|uuid)' THEN 'own' END,
+		CASE WHEN value <> '' OR typdefault <> '' THEN 'default' END,
+		CASE WHEN attname IN ('created_date', 'expired_after') AND type <> CAST('timestamp' AS regtype) THEN 'zoned' END,
+		CASE WHEN attname IN ('lock_key', 'client_id') AND type IN (CAST('bpchar' AS regtype), CAST('varchar' AS regtype)) AND digits BETWEEN 4 AND 39 THEN 'narrow' END),
+	CASE WHEN digits BETWEEN 0 AND 6 THEN CAST(digits AS text) ELSE '' END,
+	'ALTER TABLE INT_LOCK ALTER ' || upper(attname) || CASE WHEN attname IN ('lock_key', 'client_id') THEN ' TYPE CHAR(36)'
+		ELSE ' TYPE TIMESTAMP(6)' || CASE WHEN type = CAST('timestamptz' AS regtype) THEN ' USING ' || attname || ' AT TIME ZONE ''UTC''' ELSE '' END || ', ALTER ' || upper(attname) || ' SET NOT NULL' END
+	FROM locks
+UNION ALL SELECT 'LOCK', 'collation', upper(attname), CASE WHEN typname = 'citext' THEN 'citext' WHEN collname = 'default' THEN locale ELSE collname END,
+	concat_ws(' ', CASE WHEN typname = 'citext' OR c ->> 'collisdeterministic' = 'false' THEN 'merges' END,
+		CASE WHEN COALESCE(locale, '') ~* '^(C|POSIX|C[.].*)$' AND COALESCE(CASE WHEN collname = 'default' THEN d ->> 'datlocprovider' ELSE c ->> 'collprovider' END, 'c') <> 'i'
+			OR COALESCE(CASE WHEN collname = 'default' THEN d ->> 'datlocprovider' ELSE c ->> 'collprovider' END, 'c') = 'b' THEN 'fixed' END),
+	CASE WHEN pg_collation_actual_version(oid) <> CASE WHEN collname = 'default' THEN d ->> 'datcollversion' ELSE c ->> 'collversion' END
+		THEN CASE WHEN collname = 'default' THEN d ->> 'datcollversion' ELSE c ->> 'collversion' END || ' to ' || pg_collation_actual_version(oid) ELSE '' END,
+	'REINDEX TABLE INT_LOCK; ALTER ' || CASE WHEN collname = 'default' THEN 'DATABASE ' || quote_ident(current_database()) || ' REFRESH COLLATION VERSION' ELSE 'COLLATION ' || CAST(oid AS regcollation) || ' REFRESH VERSION' END
+	FROM collations
+UNION ALL SELECT 'LOCK', 'key', CAST(CAST(indexrelid AS regclass) AS text), COALESCE(upper(attname), '(an expression)'),
+	CASE WHEN NOT indisvalid OR NOT indisready THEN 'is invalid' WHEN indpred IS NOT NULL THEN 'is partial' WHEN NOT indimmediate THEN 'is deferrable' WHEN indisexclusion THEN 'is an exclusion' ELSE '' END, CAST(place AS text),
+	COALESCE((SELECT 'ALTER TABLE INT_LOCK DROP CONSTRAINT ' || quote_ident(conname) FROM pg_constraint WHERE conindid = indexrelid AND conrelid = top AND contype IN ('p', 'u', 'x')), 'DROP INDEX ' || CAST(indexrelid AS regclass))
+	FROM named JOIN pg_index ON indrelid = top AND (indisunique OR indisexclusion) CROSS JOIN LATERAL unnest(CAST(indkey AS smallint[])) WITH ORDINALITY AS k (attribute, place)
+	LEFT JOIN pg_attribute ON attrelid = indrelid AND attnum = attribute AND attribute <> 0 WHERE relation = 'LOCK' AND place <= indnkeyatts;
 
 -- Fence
 SELECT CAST('INT_LOCK_FENCE' AS regclass);
@@ -185,8 +226,16 @@ SELECT CAST(LEAST(GREATEST(EXTRACT(EPOCH FROM (clock_timestamp() AT TIME ZONE 'U
 -- ClusterVariables
 ;
 
+-- Pin
+SELECT COALESCE('session ' || l.pid, 'a prepared transaction')
+	|| COALESCE(' (' || NULLIF(CONCAT_WS(', ', a.usename, NULLIF(a.application_name, ''), host(a.client_addr)), '') || ')', '') AS session,
+	COALESCE(CAST(EXTRACT(EPOCH FROM clock_timestamp() - a.xact_start) * 1000000 AS BIGINT), -1) AS since
+FROM INT_LOCK AS held JOIN pg_locks AS l ON l.locktype = 'transactionid' AND l.mode = 'ExclusiveLock' AND l.granted AND l.transactionid = held.xmax
+LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
+WHERE held.REGION = :region AND held.LOCK_KEY = :key ORDER BY since DESC LIMIT 1;
+
 -- ReadOnly
-SELECT CAST(current_setting('transaction_read_only') = 'on' AS INTEGER);
+SELECT CAST(current_setting('transaction_read_only') = 'on' AND clock_timestamp() IS NOT NULL AS INTEGER);
 
 -- Version
 SELECT version() || CASE WHEN EXISTS (SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = 'sys' AND relname = 'iam_pg_role_mappings') THEN ' Aurora DSQL' ELSE '' END;

@@ -10,9 +10,12 @@ COMMIT;
 -- After
 ;
 
--- IsFree
-SELECT CASE WHEN pg_try_advisory_xact_lock_shared(CAST(:turn AS BIGINT) # CAST(CAST(CAST('INT_LOCK' AS regclass) AS oid) AS BIGINT)) THEN 1 ELSE 0 END;
-
 -- Session
 SELECT pg_backend_pid();
+
+-- Yield
+WITH waiting AS (SELECT pid, locktype, database, virtualxid, virtualtransaction FROM pg_locks WHERE NOT granted)
+SELECT COUNT(pg_cancel_backend(pid)) FROM waiting WHERE locktype = 'advisory' AND pid IN ({sessions}) AND EXISTS (
+SELECT 1 FROM waiting AS server JOIN waiting AS session ON session.virtualtransaction = server.virtualxid AND session.locktype = 'advisory'
+WHERE server.locktype = 'virtualxid' AND session.database = (SELECT oid FROM pg_database WHERE datname = current_database()));
 

@@ -146,7 +146,24 @@ SELECT ID FROM INT_LOCK_NAME WHERE SEEN < datetime(datetime('now', 'subsec'), 's
 DELETE FROM INT_LOCK_NAME WHERE ID IN (SELECT value FROM json_each(:keys)) AND SEEN < datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -86400000000 / 1000000.0));
 
 -- Columns
-SELECT server.version, '', '', '', '', held.* FROM (SELECT 'SQLite ' || sqlite_version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
+SELECT server.version, '', held.* FROM (SELECT 'SQLite ' || sqlite_version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
+
+-- Tables
+SELECT 'LOCK' AS relation, 'flaw' AS fact, 'is ' || CASE WHEN schema = 'temp' THEN 'temporary, so that no other connection sees it' ELSE 'a ' || type END AS name,
+	'' AS text, 'other' AS flags, '' AS more, 'name the table itself by Prefix' AS cure
+	FROM (SELECT schema, type FROM pragma_table_list('INT_LOCK') WHERE '' IN ('', schema) ORDER BY schema <> 'temp' LIMIT 1) WHERE schema = 'temp' OR type IN ('view', 'virtual')
+UNION ALL SELECT 'LOCK', 'column', upper(name), type,
+	CASE WHEN "notnull" OR pk AND type = 'INTEGER' THEN '' ELSE 'null ' END || CASE WHEN pk AND type = 'INTEGER' THEN 'own ' ELSE '' END || CASE WHEN dflt_value IS NOT NULL OR hidden > 1 THEN 'default' ELSE '' END, '', ''
+	FROM pragma_table_xinfo('INT_LOCK', NULLIF('', ''))
+UNION ALL SELECT 'LOCK', 'key', indexes.name, COALESCE(upper(columns.name), '(an expression)'), CASE WHEN partial THEN 'is partial' ELSE '' END, CAST(seqno + 1 AS TEXT),
+	CASE origin WHEN 'c' THEN 'DROP INDEX ' || indexes.name ELSE '' END
+	FROM pragma_index_list('INT_LOCK', NULLIF('', '')) AS indexes, pragma_index_xinfo(indexes.name, NULLIF('', '')) AS columns WHERE "unique" AND "key"
+UNION ALL SELECT DISTINCT 'LOCK', 'collation', upper(columns.name), coll, CASE coll WHEN 'BINARY' THEN 'fixed' ELSE 'merges' END, '', ''
+	FROM pragma_index_list('INT_LOCK', NULLIF('', '')) AS indexes, pragma_index_xinfo(indexes.name, NULLIF('', '')) AS columns
+	WHERE "unique" AND "key" AND upper(columns.name) IN ('LOCK_KEY', 'REGION')
+UNION ALL SELECT 'FENCE', 'flaw', 'has no AUTOINCREMENT, so that a fencing token may be given out again', '', '', '',
+	'CREATE TABLE INT_LOCK_FENCE_NEW (ID INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO INT_LOCK_FENCE_NEW SELECT MAX(ID) FROM INT_LOCK_FENCE; DROP TABLE INT_LOCK_FENCE; ALTER TABLE INT_LOCK_FENCE_NEW RENAME TO INT_LOCK_FENCE'
+	FROM sqlite_master WHERE name = 'INT_LOCK_FENCE' COLLATE NOCASE AND type = 'table' AND sql NOT LIKE '%AUTOINCREMENT%';
 
 -- Fence
 SELECT * FROM INT_LOCK_FENCE WHERE 1 = 0;
@@ -158,6 +175,9 @@ SELECT CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday('1970-01-01'
 ;
 
 -- ClusterVariables
+;
+
+-- Pin
 ;
 
 -- ReadOnly

@@ -5,8 +5,6 @@ import (
 	"database/sql/driver"
 	"sync/atomic"
 	"time"
-
-	"github.com/sqllock/sqllock/dialect"
 )
 
 // A session has what database/sql asks of a connection.
@@ -21,20 +19,12 @@ type session interface {
 	driver.SessionResetter
 }
 
-// A conn is a connection of a pool that Open makes. It leaves the pool
-//
-//   - after the server has refused a write as read-only: the name or the proxy in the DSN may lead elsewhere
-//     by now. The error stays what it is. (rejectReadOnly of go-sql-driver returns driver.ErrBadConn instead,
-//     which does not say why.);
-//   - when it is old, and its successor is connected: see [rotation].
-//
-// It prepares statements where the driver does not: see [preparer]. It is used by one goroutine at a time.
+// A conn is a connection of a pool that Open makes. It leaves the pool when it is old, and its successor is connected: see
+// [rotation]. It prepares statements where the driver does not: see [preparer]. It is used by one goroutine at a time.
 type conn struct {
 	session
 	preparer
 
-	classify     func(error) dialect.Class
-	readOnly     bool
 	rotation     *rotation
 	since        time.Time
 	unreplicated atomic.Bool
@@ -46,7 +36,6 @@ func (c *conn) ExecContext(ctx context.Context, query string, args []driver.Name
 	if c.hasLost(err) {
 		result, err = c.session.ExecContext(ctx, query, args)
 	}
-	c.note(err)
 	return result, err
 }
 
@@ -67,7 +56,6 @@ func (c *conn) QueryContext(ctx context.Context, query string, args []driver.Nam
 	if c.hasLost(err) {
 		rows, err = c.session.QueryContext(ctx, query, args)
 	}
-	c.note(err)
 	return rows, err
 }
 
@@ -95,10 +83,6 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	return c.session.ResetSession(ctx)
 }
 
-func (c *conn) note(err error) {
-	c.readOnly = c.readOnly || err != nil && c.classify(err) == dialect.ReadOnly
-}
-
 // noteNotice gets the name of the server's function that sent a notice. Unlike the text it is not translated, and the
 // warning has no code of its own.
 func (c *conn) noteNotice(routine string) {
@@ -114,5 +98,5 @@ func (c *conn) Unreplicated() bool { return c.unreplicated.Swap(false) }
 // IsValid implements driver.Validator.
 func (c *conn) IsValid() bool {
 	v, ok := c.session.(driver.Validator)
-	return !c.readOnly && (!ok || v.IsValid()) && !c.rotation.replaces(c)
+	return (!ok || v.IsValid()) && !c.rotation.replaces(c)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // OpenTimeout is the time limit of the first connection. A network that drops packets would otherwise keep a user
@@ -103,8 +104,9 @@ const busyPause = 50 * time.Millisecond
 // ping opens the first connection. It retries while an SQLite file is busy: the switch to WAL upgrades a read lock to
 // a write lock, and then SQLite fails at once, whatever the busy timeout is.
 func (t Target) ping(ctx context.Context, db *sqlx.DB) error {
+	pool := transaction.Pool{DB: db.DB, Dialect: &t.Dialect}
 	for {
-		err := db.PingContext(ctx)
+		_, err := transaction.On(ctx, pool, func(conn *sql.Conn) (none struct{}, err error) { return none, conn.PingContext(ctx) })
 		if err == nil || !t.Dialect.Embedded || t.Dialect.Classify(err) != dialect.Transient {
 			return err
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -16,8 +17,9 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
-// connections is how many connections the pools of a registry have at most.
-const connections = 4
+// connections is how many connections the pools of a registry have at most. One of them is kept
+// free for renewals: see [transaction.Gate].
+const connections = 5
 
 // Options are what the public packages are given.
 type Options struct {
@@ -27,7 +29,7 @@ type Options struct {
 	NoRenew bool
 	// Migrate, unless it is nil, creates the tables, or brings them up to date.
 	Migrate dialect.Migrate
-	// Listen, unless it is nil, connects what wakes waiters.
+	// Listen, unless it is nil, connects what wakes waiters. dsn is the Source of the target.
 	Listen func(ctx context.Context, dsn string) (Listener, error)
 }
 
@@ -49,8 +51,13 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 		err = errEmpty
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", sqllock.ErrInvalid, err)
+		return nil, failure.As(sqllock.ErrInvalid, "", err)
 	}
+	return OpenTarget(ctx, target, o)
+}
+
+// OpenTarget is [Open] for a target that is known.
+func OpenTarget(ctx context.Context, target Target, o Options) (*sqllock.Registry, error) {
 	if err := target.check(ctx, o); err != nil {
 		return nil, err
 	}
@@ -59,11 +66,13 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 			return nil, err
 		}
 	}
-	pools, err := target.Connect(ctx, Need{Connections: connections, Acquirers: o.Repository.Isolation == sqllock.Serializable, Impatient: true})
+	pools, err := target.Connect(ctx, Need{
+		Connections: connections, Acquirers: o.Repository.Isolation == sqllock.Serializable, Impatient: true, Unverified: o.Repository.Unverified,
+	})
 	if err != nil {
 		return nil, target.explain(err)
 	}
-	if err := target.checkWritable(ctx, pools); err != nil {
+	if err := cmp.Or(target.checkWritable(ctx, pools), pools.checkTransactions(ctx)); err != nil {
 		return nil, errors.Join(target.explain(err), pools.Close())
 	}
 	if pools.Pooler == nil {
@@ -79,7 +88,10 @@ func Open(ctx context.Context, dsn string, parse func(string) (Target, error), o
 
 // explain returns an error of Connect as the user gets it.
 func (t Target) explain(err error) error {
-	return fmt.Errorf("%w: connect to %s: %w", t.sentinel(err), t.Redacted, failure.WithCure(err))
+	if errors.Is(err, sqllock.ErrInvalid) {
+		return err // says what the server is
+	}
+	return failure.As(t.sentinel(err), "connect to "+t.Redacted, failure.WithCure(err))
 }
 
 var errReadOnly = errors.New("the session is read-only: the server is a standby, or default_transaction_read_only is on for the user or the database")
@@ -90,11 +102,30 @@ func (t Target) checkWritable(ctx context.Context, p *Pools) error {
 		return nil
 	}
 	readOnly := false
-	err := p.DB.GetContext(ctx, &readOnly, "SELECT current_setting('transaction_read_only') = 'on'")
+	err := p.DB.GetContext(ctx, &readOnly, t.Dialect.Statements(dialect.Spring7, dialect.Names{}).ReadOnly)
 	if err == nil && readOnly {
 		err = errReadOnly
 	}
 	return err
+}
+
+// errStatements is why a pooler closes a connection at BEGIN. lib/pq does not say what the pooler has said.
+var errStatements = errors.New("the connection ends at BEGIN, as in PgBouncer's statement pooling mode")
+
+// checkTransactions returns an error if there can be none behind a pooler.
+func (p *Pools) checkTransactions(ctx context.Context) error {
+	if p.Pooler == nil {
+		return nil
+	}
+	tx, err := p.DB.BeginTx(ctx, nil)
+	switch {
+	case errors.Is(err, driver.ErrBadConn):
+		return fmt.Errorf("%w: %w", errStatements, err)
+	case err != nil:
+		return err
+	default:
+		return tx.Rollback()
+	}
 }
 
 // withCure adds to an error about missing tables that Open itself can create them.
@@ -108,7 +139,7 @@ func (o Options) withCure(err error) error {
 
 // migrate creates the tables over connections of its own: a migration may take longer than patience.
 func (t Target) migrate(ctx context.Context, o Options) error {
-	pools, err := t.Connect(ctx, Need{Connections: connections, Create: true})
+	pools, err := t.Connect(ctx, Need{Connections: connections, Create: true, Unverified: o.Repository.Unverified})
 	if err != nil {
 		return t.explain(err)
 	}
@@ -117,7 +148,7 @@ func (t Target) migrate(ctx context.Context, o Options) error {
 	}
 	err = o.Migrate(ctx, pools.DB.DB, t.Dialect, &dialect.MigrateOptions{Prefix: o.Repository.Prefix, Layout: o.Repository.Layout, TTL: o.Repository.TTL})
 	if err != nil {
-		err = fmt.Errorf("%w: create the tables: %w", t.sentinel(err), failure.WithCure(err))
+		err = failure.As(t.sentinel(err), "create the tables", failure.WithCure(err))
 	}
 	return errors.Join(err, pools.Close())
 }
@@ -190,10 +221,10 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 	if p.pools.Turns != nil {
 		o.Repository.Turns = p.pools.Turns.DB
 	}
-	if p.pools.Pooler != nil && o.Registry.Fair {
-		return nil, fmt.Errorf("%w: Fair: %w", sqllock.ErrInvalid, p.pools.Pooler)
-	}
 	if p.pools.Pooler != nil {
+		if err := p.checkFair(ctx, o); err != nil {
+			return nil, err
+		}
 		for _, one := range o.Repository.Observers {
 			if one != nil && one.Fallback != nil {
 				one.Fallback(ctx, observe.Fallback{Reason: p.pools.Pooler})
@@ -218,6 +249,25 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 	return registry, err
 }
 
+// checkFair returns an error if callers of a fair registry would keep the few sessions of a pooler. One that gives
+// a client a session for as long as it is connected keeps no settings either, and serves them.
+func (p *opening) checkFair(ctx context.Context, o Options) error {
+	if !o.Registry.Fair {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, OpenTimeout) // a pooler may have no session left
+	defer cancel()
+	err := locktable.CheckDirect(ctx, p.pools.DB.DB, p.target.Dialect.Turns(dialect.Names{}).Session)
+	switch {
+	case locktable.Is(err, locktable.WrongSession):
+		return fmt.Errorf("%w: Fair: %w: %w", sqllock.ErrInvalid, p.pools.Pooler, err)
+	case err != nil:
+		return failure.As(sqllock.ErrDatabase, "Fair", failure.WithCure(err))
+	default:
+		return nil
+	}
+}
+
 // dialect returns the dialect for a repository. With a given layout NewRepository does not look what fencing tokens
 // come from, and a wrong guess would fail each acquisition. A source that is missing is no error: the first
 // acquisition says so.
@@ -233,9 +283,9 @@ func (p *opening) dialect(ctx context.Context, o sqllock.RepositoryOptions) (dia
 	sequence, err := locktable.HasSequence(ctx, p.pools.DB.DB, d, names)
 	switch {
 	case locktable.Is(err, locktable.WrongTable):
-		return d, fmt.Errorf("%w: %w", sqllock.ErrSchema, err)
+		return d, failure.As(sqllock.ErrSchema, "", err)
 	case err != nil && !locktable.Is(err, locktable.NoTable):
-		return d, fmt.Errorf("%w: %w", sqllock.ErrDatabase, failure.WithCure(err))
+		return d, failure.As(sqllock.ErrDatabase, "", failure.WithCure(err))
 	case sequence:
 		return d.WithSequence(), nil
 	default:
@@ -255,7 +305,7 @@ func (p *opening) close() error {
 		return struct{}{}, all
 	}, nil)
 	if err != nil {
-		return fmt.Errorf("%w: close: %w", sqllock.ErrDatabase, err)
+		return failure.As(sqllock.ErrDatabase, "close", err)
 	}
 	return nil
 }

@@ -2,13 +2,18 @@ package session
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // Pools are the pools over one target, and how acquisitions use them.
@@ -30,14 +35,78 @@ type Need struct {
 	Connections int  // how many at most, in all pools
 	Acquirers   bool // sessions that are SERIALIZABLE: if need be, a pool of half of the connections
 	Impatient   bool // a connection whose answer takes longer than patience is dead
+	BriefWaits  bool // see [Settings]
 	Create      bool // SQLite: create a file that does not exist
+	Unverified  bool // go on with an engine that sqllock does not support
 }
 
 // Connect opens the pools, and checks that the database answers. Behind a pooler that does not keep the settings of a
-// session it connects without them.
+// session it connects without them. An engine that refuses the settings, and is not supported, is an
+// [sqllock.ErrInvalid] that names it. With Unverified, the error is the engine's, and names it, too.
 func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
+	p, err := t.connectPools(ctx, n)
+	if err == nil || !refusesSettings(err) {
+		return p, err
+	}
+	if n.Unverified {
+		return p, t.naming(ctx, err)
+	}
+	if refusal := t.refusal(ctx); errors.Is(refusal, failure.ErrInvalid) {
+		err = refusal // any other error is that of the question, and not why there is no connection
+	}
+	return p, err
+}
+
+// refusesSettings reports whether err may be how an engine refuses the settings of a session: its cause is not known, or
+// is an unknown parameter.
+func refusesSettings(err error) bool {
+	cure := failure.CureOf(err)
+	return cure == nil || slices.Contains(cure.Signs, failure.UnknownVariable)
+}
+
+// refusal asks the server what it is, on a session without settings. It returns nil if sqllock supports it, and an
+// ErrInvalid if not.
+func (t Target) refusal(ctx context.Context) error {
+	db, err := t.plain()
+	if err != nil {
+		return nil // the DSN is for Open alone
+	}
+	defer func() { _ = db.Close() }() // it was only read from
+	ctx, cancel := context.WithTimeout(ctx, HostTimeout)
+	defer cancel()
+	return failure.Of(locktable.CheckServer(ctx, db, t.Dialect, "", false), "")
+}
+
+// naming adds to an error what the server is, if sqllock does not support it.
+func (t Target) naming(ctx context.Context, err error) error {
+	db, opening := t.plain()
+	if opening != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // it was only read from
+	ctx, cancel := context.WithTimeout(ctx, HostTimeout)
+	defer cancel()
+	var version string
+	if unknown := db.QueryRowContext(ctx, t.Dialect.Statements(dialect.Spring6, dialect.Names{}).Version).Scan(&version); unknown != nil {
+		return err // it says why there is no connection
+	}
+	if locktable.EngineOf(version).RefusalOf(t.Dialect) == "" {
+		return err
+	}
+	return fmt.Errorf("%w (the database says that it is %q, which sqllock does not support)", err, version)
+}
+
+// plain returns a pool of sessions without settings.
+func (t Target) plain() (*sql.DB, error) {
+	if t.Plain != nil {
+		return sql.OpenDB(t.Plain), nil
+	}
+	return sql.Open(t.Driver, t.Source)
+}
+
+func (t Target) connectPools(ctx context.Context, n Need) (*Pools, error) {
 	p := &Pools{MultiStatements: t.MultiStatements}
-	s := Settings{kept: new(atomic.Bool)}
+	s := Settings{BriefWaits: n.BriefWaits, kept: new(atomic.Bool)}
 	if n.Impatient {
 		s.Patience = patience
 	}
@@ -96,19 +165,22 @@ func (p *Pools) addAcquirers(ctx context.Context, t Target, s Settings, connecti
 	return nil
 }
 
+// TimeoutSetting is the setting by which it is known whether a server of PostgreSQL, or what stands before it, keeps those of
+// a session.
+const TimeoutSetting = "idle_in_transaction_session_timeout"
+
 // checkSettings checks that a session has got a setting that was sent. If the DSN names it, nothing is known, and
 // kept is false.
 func (p *Pools) checkSettings(ctx context.Context, t Target) (kept bool, err error) {
-	const name = "idle_in_transaction_session_timeout"
-	if strings.Contains(t.Source, name) {
+	if t.SetsTimeout {
 		return false, nil
 	}
 	var ms string
-	if err := p.DB.GetContext(ctx, &ms, "SELECT setting FROM pg_settings WHERE name = '"+name+"'"); err != nil {
+	if err := p.DB.GetContext(ctx, &ms, "SELECT setting FROM pg_settings WHERE name = '"+TimeoutSetting+"'"); err != nil {
 		return false, err
 	}
-	if ms != postgresDefaults[name] {
-		return false, fmt.Errorf("%w: %s is %s ms", errIgnored, name, ms)
+	if ms != postgresDefaults[TimeoutSetting] {
+		return false, fmt.Errorf("%w: %s is %s ms", errIgnored, TimeoutSetting, ms)
 	}
 	return true, nil
 }

@@ -58,7 +58,16 @@ func ParsePostgres(
 	}
 	return Target{
 		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: a.complete(dsn), HasIsolation: true, IsLost: isLost, Connector: connector,
+		SetsTimeout: strings.Contains(dsn, TimeoutSetting),
 	}, nil
+}
+
+// PostgresTarget returns the target of a configuration that a driver has in place of a DSN.
+func PostgresTarget(a Address, driverName string, connector func(Settings) (driver.Connector, error)) Target {
+	return Target{
+		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, HasIsolation: true, IsLost: isLost,
+		Connector: func(_ string, s Settings) (driver.Connector, error) { return connector(s) },
+	}
 }
 
 // complete returns the DSN with what is to be the same for the pools and for package notify, which reads it by pgx:

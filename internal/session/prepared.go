@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strings"
+
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // A preparer keeps the prepared statements of one connection, for a driver that has the server parse and plan each
@@ -56,7 +58,7 @@ const maxPrepared = 16
 // isFixed reports whether a text is one statement, and has no list of placeholders, or of rows.
 func isFixed(text string) bool {
 	return !strings.Contains(text, "IN (?") && !strings.Contains(text, ";") &&
-		!strings.Contains(text, "), (") && !strings.Contains(text, " UNION ALL ")
+		!strings.Contains(text, locktable.BetweenRows) && !strings.Contains(text, " UNION ALL ")
 }
 
 // hasLost reports whether a statement has failed because it is not prepared any more, or cannot be. Then it was not

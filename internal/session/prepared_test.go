@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql/driver"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
+	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
@@ -16,6 +18,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/transaction"
+	"github.com/sqllock/sqllock/migrations"
 )
 
 // A table is read over a pool of one connection, by a statement that is prepared.
@@ -127,6 +130,67 @@ func TestPreparedStatements_OfMySQL(t *testing.T) {
 	if target, err := mysqldriver.Parse("app:secret@tcp(db:3306)/app"); err != nil || !target.IsLost(&mysql.MySQLError{Number: 1461}) || target.IsLost(&mysql.MySQLError{Number: 1213}) {
 		t.Error(err)
 	}
+}
+
+// The statements of a pair are prepared on the server, on each driver that prepares, once
+// they have been sent twice. On Oracle's MySQL the acquisition is a message, so what is
+// prepared is the read before it, and the release.
+func TestPreparedStatements_OfAPair(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		parse    func(string) (session.Target, error)
+		acquires string // how the statement that is prepared begins, on PostgreSQL
+	}{
+		"pgx":            {dbtest.Postgres, pgxdriver.Parse, "INSERT"},
+		"lib/pq":         {dbtest.Postgres, pqdriver.Parse, "INSERT"},
+		"MariaDB":        {dbtest.MySQL, mysqldriver.Parse, ""},
+		"Oracle's MySQL": {dbtest.OracleMySQL, mysqldriver.Parse, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := c.database(t)
+			must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+			target := check.Value(c.parse(db.DSN))(t)
+			pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 2, Acquirers: true}))(t)
+			defer func() { must(t, pools.Close()) }()
+			o := &sqllock.RepositoryOptions{MultiStatements: pools.MultiStatements}
+			if pools.Acquirers != nil {
+				o.Acquirers = pools.Acquirers.DB
+				pools.Acquirers.SetMaxOpenConns(1)
+			}
+			pools.DB.SetMaxOpenConns(1)
+			r := check.Value(sqllock.NewRepository(dbtest.Unhurried(t.Context()), pools.DB.DB, target.Dialect, o))(t)
+			pair := func() {
+				holder := r.NewHolder()
+				if !check.Value(r.Acquire(t.Context(), "k", holder, time.Minute))(t).Acquired || !check.Value(r.Delete(t.Context(), "k", holder))(t) {
+					t.Fatal("not acquired, or not deleted")
+				}
+			}
+			for range 3 {
+				pair()
+			}
+			if c.acquires == "" {
+				before := executed(t, pools.DB)
+				pair()
+				check.Equal(t, "prepared statements that a pair executes", executed(t, pools.DB)-before, 2)
+				return
+			}
+			for text, pool := range map[string]*sqlx.DB{c.acquires: pools.Acquirers, "DELETE": pools.DB} {
+				var n int
+				must(t, pool.GetContext(t.Context(), &n, "SELECT COUNT(*) FROM pg_prepared_statements WHERE statement LIKE $1 || '%'", text))
+				check.Equal(t, text+" is prepared", n, 1)
+			}
+		})
+	}
+}
+
+// executed returns how many prepared statements a session of MySQL has executed.
+func executed(t *testing.T, db *sqlx.DB) (n int) {
+	t.Helper()
+	var variable string
+	must(t, db.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Com_stmt_execute'").Scan(&variable, &n))
+	return n
 }
 
 // In a transaction nothing is prepared: an error would end it.

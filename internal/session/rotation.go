@@ -5,8 +5,6 @@ import (
 	"database/sql/driver"
 	"sync"
 	"time"
-
-	"github.com/sqllock/sqllock/dialect"
 )
 
 const (
@@ -30,7 +28,6 @@ const (
 type rotation struct {
 	driver.Connector
 
-	classify func(error) dialect.Class
 	onNotice func(c driver.Conn, note func(routine string)) // nil if there are no notices
 	preparer preparer                                       // that each connection begins with
 
@@ -47,7 +44,7 @@ type rotation struct {
 
 // rotate returns a rotation of the target's connections.
 func (t Target) rotate(c driver.Connector, s Settings) *rotation {
-	r := &rotation{Connector: c, classify: t.Dialect.Classify, onNotice: t.OnNotice, preparer: preparer{isLost: t.IsLost}}
+	r := &rotation{Connector: c, onNotice: t.OnNotice, preparer: preparer{isLost: t.IsLost}}
 	if t.Prepares && s.kept != nil {
 		r.preparer.prepares = s.kept.Load
 	}
@@ -76,7 +73,7 @@ func (r *rotation) connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return inner, nil
 	}
-	c := &conn{session: s, preparer: r.preparer, classify: r.classify, rotation: r, since: time.Now()}
+	c := &conn{session: s, preparer: r.preparer, rotation: r, since: time.Now()}
 	if r.onNotice != nil {
 		r.onNotice(inner, c.noteNotice)
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jmoiron/sqlx"
 
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
@@ -55,6 +54,12 @@ func TestSettings(t *testing.T) {
 			map[string]string{"SELECT @@innodb_lock_wait_timeout": "1", "SELECT @@idle_transaction_timeout": "10"},
 			map[string]string{"innodb_lock_wait_timeout": "3", "charset": "gbk", "AutoCommit": "0"},
 			map[string]string{"SELECT @@innodb_lock_wait_timeout": "3", "SELECT @@autocommit": "1", "SELECT @@character_set_client": "utf8mb4"},
+		},
+		"MariaDB's newest": {
+			dbtest.MariaDBNewest, mysqldriver.Parse,
+			map[string]string{"SELECT @@innodb_snapshot_isolation": "0", "SELECT @@idle_transaction_timeout": "10"},
+			map[string]string{"innodb_snapshot_isolation": "ON"},
+			map[string]string{"SELECT @@innodb_snapshot_isolation": "1"},
 		},
 		"Oracle's MySQL": {
 			dbtest.OracleMySQL, mysqldriver.Parse,
@@ -168,26 +173,6 @@ type refusing struct {
 }
 
 func (r refusing) Connect(context.Context) (driver.Conn, error) { return nil, r.err }
-
-// A connection whose server has become read-only leaves the pool, and the error says why.
-func TestAServerThatBecomesReadOnly(t *testing.T) {
-	t.Parallel()
-	dbtest.Databases{"MariaDB": dbtest.MySQL, "Oracle's MySQL": dbtest.OracleMySQL}.Each(t, func(t *testing.T, db *dbtest.DB) {
-		target := check.Value(mysqldriver.Parse(db.DSN))(t)
-		pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 1}))(t)
-		defer pools.Close()
-		must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "CREATE TABLE t (i INT)")))
-		// The session refuses writes as a server does; the next session does not.
-		must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "SET SESSION TRANSACTION READ ONLY")))
-		_, err := pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
-		if target.Dialect.Classify(err) != dialect.ReadOnly {
-			t.Fatalf("error %v", err)
-		}
-		if _, err := pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)"); err != nil {
-			t.Errorf("the next statement: %v", err)
-		}
-	})
-}
 
 // A parameter may be SQL that changes the character set. Then arguments could end their quotes.
 func TestACharacterSetInAParameter(t *testing.T) {

@@ -20,7 +20,7 @@ type Target struct {
 
 	Choice
 
-	Driver, Source string // as for sql.Open
+	Driver, Source string // as for sql.Open; Source is "" if a configuration was given in place of a DSN
 	Creating       string // SQLite: the source that creates a missing file
 	File           string // SQLite: the path, where it is known
 
@@ -47,6 +47,11 @@ type Target struct {
 
 	// Check, unless it is nil, checks what the parameters of the DSN have made of a session.
 	Check func(context.Context, *sql.DB) error
+	// Plain, unless it is nil, makes connections without any settings, as sql.Open of Driver and Source does.
+	Plain driver.Connector
+	// SetsTimeout reports whether the configuration, or the DSN, sets the limit by which it is known whether a server of
+	// PostgreSQL keeps settings.
+	SetsTimeout bool
 	// Connector returns what makes the connections of a pool, for Source or Creating.
 	Connector func(source string, s Settings) (driver.Connector, error)
 }
@@ -65,6 +70,9 @@ type Settings struct {
 	// Patience, unless it is 0, is how long an answer may take before a connection counts as dead, where the driver
 	// does not stop waiting when its context ends.
 	Patience time.Duration
+	// BriefWaits has a statement wait for a locked table for a second at most, where the server has a limit for
+	// that alone: it may outlive its caller.
+	BriefWaits bool
 	// Pooled is for a pooler that gives each transaction another session: nothing is set and nothing is prepared.
 	Pooled bool
 

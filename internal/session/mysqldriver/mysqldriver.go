@@ -139,6 +139,28 @@ func target(dsn string, config *mysql.Config) (session.Target, error) {
 	return t, nil
 }
 
+// errNil is for a configuration that is missing.
+var errNil = errors.New("the configuration is nil")
+
+// Configured returns the database of a configuration of the driver.
+func Configured(config *mysql.Config) (session.Target, error) {
+	if config == nil {
+		return session.Target{}, errNil
+	}
+	own := config.Clone() // what the caller does with theirs later changes nothing
+	if own.Loc == nil {
+		own.Loc = time.UTC // as of NewConfig
+	}
+	plain, err := mysql.NewConnector(own.Clone())
+	if err != nil {
+		return session.Target{}, err
+	}
+	t, err := target("", own)
+	t.Plain = plain
+	t.Connector = func(_ string, s session.Settings) (driver.Connector, error) { return connectorOf(own.Clone(), s) }
+	return t, err
+}
+
 // isLost reports whether the server does not know a prepared statement, or does not prepare it.
 func isLost(err error) bool {
 	answer := new(mysql.MySQLError)
@@ -155,6 +177,16 @@ func connector(source string, s session.Settings) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
+	return connectorOf(config, s)
+}
+
+// connectorOf returns a connector of config, which it changes.
+func connectorOf(config *mysql.Config, s session.Settings) (driver.Connector, error) {
+	if config.Net == "unix" {
+		if err := session.Absolute(&config.Addr); err != nil {
+			return nil, err
+		}
+	}
 	useMessages(config)
 	config.Logger = &mysql.NopLogger{} // it returns the errors, and would write them to stderr too
 	if config.Timeout == 0 {
@@ -168,12 +200,27 @@ func connector(source string, s session.Settings) (driver.Connector, error) {
 		config.Params = make(map[string]string)
 	}
 	complete(config.Params)
+	if s.BriefWaits && !sets(config.Params, tableWait) {
+		config.Params[tableWait] = "1"
+	}
 	if s.Serializable {
 		// Only MariaDB reads it. Oracle's MySQL takes several statements to acquire.
 		config.Params["autocommit"] += " /*M!100600 , tx_isolation = 'SERIALIZABLE' */"
 	}
+	if !sets(config.Params, snapshots) {
+		config.Params["autocommit"] += " /*M!110602 , " + snapshots + " = OFF */"
+	}
 	return mysql.NewConnector(config)
 }
+
+// snapshots is a variable that is on by default from MariaDB 11.6.2 on. At SERIALIZABLE each
+// statement that has waited for a row then fails with 1020, and is sent again. A statement of
+// sqllock's reads what it locks, and needs no snapshot.
+const snapshots = "innodb_snapshot_isolation"
+
+// tableWait is the variable that limits the wait for a locked table, as by FLUSH TABLES WITH READ LOCK: a year by
+// default. The server does not notice meanwhile that its client has gone, and executes the statement in the end.
+const tableWait = "lock_wait_timeout"
 
 // checkCharset checks that the server reads statements in the character set in which the driver quotes
 // arguments. The names of parameters do not say it: their values are SQL.
@@ -202,6 +249,9 @@ func useMessages(config *mysql.Config) bool {
 		return false
 	}
 	config.InterpolateParams, config.MultiStatements = true, true
+	// The server's error says that a message is too large. The driver's own does not, where
+	// it prepares what it cannot send otherwise.
+	config.MaxAllowedPacket = max(config.MaxAllowedPacket, mysql.NewConfig().MaxAllowedPacket)
 	return true
 }
 

@@ -1,8 +1,13 @@
 package mysqldriver
 
 import (
+	"errors"
+	"io/fs"
+	"net"
 	"testing"
 
+	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
@@ -33,5 +38,24 @@ func TestSerializablePool(t *testing.T) {
 		if err != nil || target.SerializablePool != want {
 			t.Errorf("%s: %t, %v", parameters, target.SerializablePool, err)
 		}
+	}
+}
+
+// TestSocketInAnotherDirectory connects by a relative path of a socket from another directory. It changes the
+// directory of the process, so it runs alone.
+func TestSocketInAnotherDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	listener := check.Value(new(net.ListenConfig).Listen(t.Context(), "unix", "s"))(t)
+	defer listener.Close()
+	target := check.Value(Parse("user@unix(s)/db"))(t)
+	connector := check.Value(target.Connector(target.Source, session.Settings{}))(t)
+	t.Chdir(t.TempDir())
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			conn.Close()
+		}
+	}()
+	if _, err := connector.Connect(t.Context()); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("connect: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/sqllock/sqllock/internal/session"
@@ -54,6 +55,10 @@ func address(dsn string) (session.Address, error) {
 	if err != nil {
 		return session.Address{}, withoutDSN(err)
 	}
+	return addressOf(config)
+}
+
+func addressOf(config *pgx.ConnConfig) (session.Address, error) {
 	// pgx takes what follows the first @ for the host, and that may be a part of the password.
 	isStray := func(f *pgconn.FallbackConfig) bool { return strings.Contains(f.Host, "@") }
 	if strings.Contains(config.Host, "@") || slices.ContainsFunc(config.Fallbacks, isStray) {
@@ -75,8 +80,19 @@ func connector(dsn string, s session.Settings) (driver.Connector, error) {
 	if err != nil {
 		return nil, withoutDSN(err)
 	}
+	return connectorOf(config, s), nil
+}
+
+// connectorOf returns a connector of config, which it changes.
+func connectorOf(config *pgx.ConnConfig, s session.Settings, opts ...stdlib.OptionOpenDB) driver.Connector {
 	s.Complete(config.RuntimeParams)
-	config.OnNotice = passNotice
+	notice := config.OnNotice
+	config.OnNotice = func(c *pgconn.PgConn, n *pgconn.Notice) {
+		passNotice(c, n)
+		if notice != nil {
+			notice(c, n)
+		}
+	}
 	// pgx sends text as UTF-8, whatever the database, the role or the DSN says. lib/pq sets it itself.
 	config.RuntimeParams["client_encoding"] = "UTF8"
 	if config.ConnectTimeout == 0 {
@@ -86,7 +102,58 @@ func connector(dsn string, s session.Settings) (driver.Connector, error) {
 		// Another session does not know the statements that were prepared in this one.
 		config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
-	return stdlib.GetConnector(*config, stdlib.OptionShouldPing(shouldPing)), nil
+	return stdlib.GetConnector(*config, append(opts, stdlib.OptionShouldPing(shouldPing))...)
+}
+
+var (
+	errNoConfig = errors.New("the configuration is not one of pgxpool.ParseConfig or pgx.ParseConfig")
+	errHooks    = errors.New("PrepareConn, BeforeAcquire and AfterRelease of the pgxpool.Config are called by a pgxpool.Pool alone: " +
+		"prepare a session in AfterConnect, and give a copy without them")
+)
+
+// Configured returns the database of a pgxpool.Config, of which its connections have ConnConfig, BeforeConnect and
+// AfterConnect.
+func Configured(config *pgxpool.Config) (session.Target, error) {
+	switch {
+	case config == nil || config.ConnConfig == nil || config.ConnConfig.RuntimeParams == nil || config.ConnConfig.DialFunc == nil:
+		return session.Target{}, errNoConfig // pgx would panic
+	case config.PrepareConn != nil || config.BeforeAcquire != nil || config.AfterRelease != nil: //nolint:staticcheck // users may set it
+		return session.Target{}, errHooks
+	}
+	own := config.ConnConfig.Copy() // what the caller does with theirs later changes nothing
+	a, err := addressOf(own)
+	if err != nil {
+		return session.Target{}, err
+	}
+	if a.Hosts > 1 && a.Any { // see Address.complete
+		own.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
+	var opts []stdlib.OptionOpenDB
+	if before := config.BeforeConnect; before != nil {
+		opts = append(opts, stdlib.OptionBeforeConnect(func(ctx context.Context, c *pgx.ConnConfig) error {
+			c2 := c.Copy() // stdlib passes a shallow one
+			err := before(ctx, c2)
+			*c = *c2
+			return err
+		}))
+	}
+	if config.AfterConnect != nil {
+		opts = append(opts, stdlib.OptionAfterConnect(config.AfterConnect))
+	}
+	target := session.PostgresTarget(a, "pgx", func(s session.Settings) (driver.Connector, error) { return connectorOf(own.Copy(), s, opts...), nil })
+	target.OnNotice = onNotice
+	target.Plain = stdlib.GetConnector(*own, opts...)
+	_, target.SetsTimeout = own.RuntimeParams[session.TimeoutSetting]
+	return target, nil
+}
+
+// ToListen returns the configuration of a connection for package notify, which goes where those of the pools go.
+func ToListen(config *pgxpool.Config) *pgconn.Config {
+	own := config.ConnConfig.Config.Copy()
+	if a, err := addressOf(config.ConnConfig); err == nil && a.Hosts > 1 && a.Any {
+		own.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsPrimary
+	}
+	return own
 }
 
 // hosts returns how many hosts there are to go to. The fallbacks of pgx are also those to a

@@ -38,9 +38,24 @@ func address(dsn string) (session.Address, error) {
 	}, nil
 }
 
+// resolve makes the paths of files absolute, which the driver reads for each connection.
+func resolve(config *pq.Config) error {
+	paths := []*string{&config.Passfile}
+	if !config.SSLInline { // else the values are what a file would contain
+		paths = append(paths, &config.SSLCert, &config.SSLKey)
+		if config.SSLRootCert != "system" {
+			paths = append(paths, &config.SSLRootCert)
+		}
+	}
+	return session.Absolute(paths...)
+}
+
 func connector(dsn string, s session.Settings) (driver.Connector, error) {
 	config, err := pq.NewConfig(dsn)
 	if err != nil {
+		return nil, err
+	}
+	if err := resolve(&config); err != nil {
 		return nil, err
 	}
 	// One round trip for a statement with arguments, also for one that is not prepared; two

@@ -166,5 +166,20 @@ func IsUnwritable(err error) bool {
 const WritableHint = "a file that this user may write to, in an existing directory that this user may write to"
 
 func connector(source string, _ session.Settings) (driver.Connector, error) {
+	source, err := absolute(source)
+	if err != nil {
+		return nil, err
+	}
 	return sqlite.NewConnector(source)
+}
+
+// absolute returns a URI whose file does not depend on the directory of this process.
+func absolute(source string) (string, error) {
+	path, parameters, _ := strings.Cut(strings.TrimPrefix(source, "file:"), "?")
+	name := nameOf(path)
+	if strings.HasPrefix(name, "/") { // also of Windows: file:/C:/…
+		return source, nil
+	}
+	err := session.Absolute(&name)
+	return uriOf(name) + "?" + parameters, err
 }
