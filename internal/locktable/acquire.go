@@ -3,6 +3,7 @@ package locktable
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,41 +13,50 @@ import (
 	"github.com/sqllock/sqllock/internal/batch"
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/jitter"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // Acquire inserts the claim's row, or takes it over if it has expired or carries this very holder: a statement that
 // is sent again after a lost race recognises its own row. It does not wait for another holder.
 //
-// An attempt that keeps losing races, or meets a row that a transaction has pinned, counts as not acquired. If the
-// outcome is unknown (the connection broke, or ctx ended, while the transaction was being committed), Acquire returns
-// the error and sees to it that no row is left behind: it deletes the row at once or, if the database cannot be
-// reached, before the next acquisition of the key. So it does if the connection was closed, and the statement was
+// An attempt that keeps losing races, or meets a row that a transaction has pinned, counts as not acquired. One that meets a
+// leftover row of this client deletes it, and is made again.
+//
+// If the outcome is unknown (the connection broke, or ctx ended, while the transaction was being committed), Acquire returns
+// the error, and cleans up: see [Table.CleanUp]. So it does if the connection was closed, and the statement was
 // sent again and refused: then the error is of kind [OutcomeUnknown]. After an error the holder must not be used
-// again, for that deletion may come late.
+// again, for a deletion of its row may come late.
+//
+// If c.InOrder is set, and another session has the turn of that key, c is not acquired, although the row may be free. If
+// one row is not acquired then, it is not read, for its caller will wait for its turn, whatever is in the way.
 func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, t.errors.explain(ctx, acquiring.op, err)
 	}
 	if t.file.isGone() {
-		return Result{}, &Error{acquiring.op, WrongTable, errGone}
+		return Result{}, &Error{Op: acquiring.op, Kind: WrongTable, Err: errGone}
 	}
-	switch left, err := t.deleteLeftoversOf(ctx, c); {
-	case Is(err, PinnedRow): // the row is there and cannot be taken
-		row, _, err := t.Read(ctx, c.single(left))
-		return Result{Row: row}, err
-	case err != nil:
-		return Result{}, err
+	if c.InOrder != "" {
+		if err := t.checkDirect(ctx); err != nil {
+			return Result{}, err
+		}
+		c.turn = t.turnOf(c.InOrder)
 	}
+	leftovers := t.metBy(c)
 	var o batch.Outcome[Result]
-	resent := false
 	var sent time.Time
 	r := t.errors.retry(acquiring)
 	for {
 		sent = time.Now()
 		o = t.acquires.do(ctx, c)
-		resent = resent || o.Resent
+		c.resent = c.resent || o.Resent
 		if o.Err != nil && o.Unknown && t.errors.isRefusal(o.Err) {
 			o.Err = fmt.Errorf("%w: %w", errOutcomeUnknown, o.Err) // not to be sent again
+		}
+		if c.turn != 0 && t.errors.isOf(o.Err, dialect.Exhausted) { // it cannot look whether the turn is free
+			t.turns.fallBack(o.Err)
+			c.turn = 0
+			continue
 		}
 		if !r.again(ctx, o.Err) {
 			break
@@ -54,26 +64,58 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	}
 	got, err := o.Value, r.explain(ctx, o.Err)
 	got.Sent = sent // no earlier one has written the row
-	if o.Err != nil && o.Unknown || resent && !got.Acquired {
-		t.CleanUp(ctx, c)
+	if o.Err != nil && o.Unknown || c.resent && !got.Acquired {
+		grace := bounded.Grace
+		if errors.Is(o.Err, bounded.ErrNoAnswer) { // the caller has waited for the driver already
+			grace = 0
+		}
+		t.cleanUp(ctx, c, grace)
 	}
 	switch {
-	case resent && !got.Acquired && (err == nil || Is(err, Race) || Is(err, PinnedRow)):
-		return Result{}, &Error{acquiring.op, OutcomeUnknown, errOutcomeUnknown}
+	case c.resent && !got.Acquired && (err == nil || Is(err, Race) || Is(err, PinnedRow)):
+		return Result{}, &Error{Op: acquiring.op, Kind: OutcomeUnknown, Err: errOutcomeUnknown}
 	case err == nil:
 	case Is(err, Race), Is(err, PinnedRow):
-		got = Result{} // too late this time
+		got, err = Result{}, nil // too late this time
 	default:
 		return Result{}, err
 	}
-	if !got.Acquired && got.Row == (Row{}) {
+	if !got.Acquired && got.Row == (Row{}) && (c.turn == 0 || c.IsJoint() || t.HasLeftovers()) {
 		got.Row, _, err = t.Read(ctx, c)
-		if err == nil && t.home.isKnown() && (got.Row == (Row{}) || got.Row.Expired()) {
+		if err == nil && c.turn == 0 && t.home.isKnown() && (got.Row == (Row{}) || got.Row.Expired()) {
 			err = t.explainFree(ctx)
 		}
-		return got, err
 	}
-	return got, nil
+	// The sweep may have deleted what was in the way before it was read, or since: then it is no leftover any more.
+	isGone := got.Row == (Row{}) || got.Row.Expired() || slices.ContainsFunc(leftovers, got.Row.isOf)
+	if err == nil && !got.Acquired && !c.cleared && (t.IsLeftover(got.Row) || len(leftovers) > 0 && isGone) {
+		return t.acquireAgain(ctx, c, got)
+	}
+	return got, err
+}
+
+// acquireAgain deletes the leftover rows of c's keys, one of which was in the way of an attempt, and makes another one.
+func (t *Table) acquireAgain(ctx context.Context, c Claim, got Result) (Result, error) {
+	switch err := t.deleteLeftoversOf(ctx, c); {
+	case err != nil && !Is(err, PinnedRow):
+		return Result{}, ofAttempt(err)
+	case err != nil && t.IsLeftover(got.Row): // it is pinned
+		return got, nil
+	}
+	// A row that was not there any more has been deleted by others, such as the sweep; or it was read on a server that
+	// lags behind, which is why this is done once.
+	c.cleared = true
+	return t.Acquire(ctx, c)
+}
+
+// ofAttempt makes the error of a deletion that of the attempt for which it was sent: a caller that waits holds nothing that
+// it could release.
+func ofAttempt(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return e.as(acquiring.op)
 }
 
 // explainFree returns an error if a row that looks free could not be acquired because the server is no longer a
@@ -81,10 +123,10 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 func (t *Table) explainFree(ctx context.Context) error {
 	found, err := callAlone(ctx, t, reading, 0, func(ctx context.Context) (Cluster, error) {
 		// Without its MEMBER_STATE the answer would read as that of a server without a group.
-		return readCluster(ctx, t.pool.DB, t.statements.cluster)
+		return transaction.On(ctx, t.pool, func(conn *sql.Conn) (Cluster, error) { return readCluster(ctx, conn, t.statements.cluster) })
 	}, nil)
 	if left := t.home.leftBy(found); err == nil && left != nil {
-		return &Error{acquiring.op, Failed, left}
+		return &Error{Op: acquiring.op, Kind: Failed, Err: left}
 	}
 	// Another server has answered, or this one has joined meanwhile; or it cannot be asked.
 	return nil
@@ -111,9 +153,17 @@ func (t *Table) acquireOne(ctx context.Context, c Claim) (o batch.Outcome[Result
 	return o
 }
 
-// acquireMany acquires the rows of a batch in one transaction, in the order of their keys, so that processes cannot
-// deadlock.
+// acquireMany acquires the rows of a batch.
 func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batch.Outcome[Result]) {
+	_ = t.inParts(len(claims), func(from, to int) error { // the outcomes have the errors
+		return t.acquirePart(ctx, claims[from:to], outcomes[from:to])
+	})
+}
+
+// acquirePart acquires rows in one transaction, in the order of their keys, so that processes cannot deadlock. It
+// returns only an error that says that they were too many.
+func (t *Table) acquirePart(ctx context.Context, claims []Claim, outcomes []batch.Outcome[Result]) (tooMany error) {
+	clear(outcomes)
 	free, err := t.withoutTaken(ctx, claims, outcomes)
 	var unknown, resent bool
 	w := &manyRows{table: t, rows: free}
@@ -122,6 +172,9 @@ func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batc
 	}
 	if err != nil {
 		w.tokens = nil
+	}
+	if t.errors.isOf(err, dialect.TooLarge) && len(claims) > 1 {
+		return err
 	}
 	err = t.errorOfMany(ctx, err, unknown)
 	for i, c := range claims {
@@ -135,6 +188,7 @@ func (t *Table) acquireMany(ctx context.Context, claims []Claim, outcomes []batc
 		t.countToken(token) //nolint:contextcheck // the statement is not the batch's. All have the same token
 		break
 	}
+	return nil
 }
 
 // errorOfMany decides what an error of a statement for many is to each of them.
@@ -143,7 +197,7 @@ func (t *Table) errorOfMany(ctx context.Context, err error, unknown bool) error 
 		return err
 	}
 	switch t.errors(err) {
-	case dialect.Transient, dialect.Schema, dialect.NoKey, dialect.ReadOnly:
+	case dialect.Transient, dialect.OldPlan, dialect.Schema, dialect.NoKey, dialect.OtherLayout, dialect.ReadOnly:
 		return err // it would be the same alone
 	default:
 		return errRetryAlone
@@ -184,10 +238,23 @@ var errPinned = errors.New("a row that has expired is pinned")
 // longestPinnedPause limits the pause after that. There is no holder to wait for, so the next attempt comes soon.
 const longestPinnedPause = 200 * time.Millisecond
 
-// acquireJoint makes an attempt for all rows of c in one transaction, which is rolled back unless it gets all of
+// acquireJoint makes an attempt for all rows of c in one transaction, or another one if a message had no room for them.
+func (t *Table) acquireJoint(ctx context.Context, c Claim) (o batch.Outcome[Result]) {
+	for resent := false; ; {
+		n := t.room.of(c.count())
+		o = t.acquireTogether(ctx, c)
+		resent = resent || o.Resent
+		if !t.hasRefused(n, o.Err) {
+			o.Resent = resent
+			return o
+		}
+	}
+}
+
+// acquireTogether makes an attempt for all rows of c in one transaction, which is rolled back unless it gets all of
 // them. They are written in the order of their keys, so that processes cannot deadlock. If a row is taken, the result
 // says which only where that costs nothing.
-func (t *Table) acquireJoint(ctx context.Context, c Claim) (o batch.Outcome[Result]) {
+func (t *Table) acquireTogether(ctx context.Context, c Claim) (o batch.Outcome[Result]) {
 	w := &jointRows{manyRows: manyRows{table: t, rows: together(c.each())}}
 	if t.statements.pickAny.text != "" { // the statement would wait for rows that are being renewed
 		taken, expired, err := t.peekJoint(ctx, c)
@@ -196,15 +263,15 @@ func (t *Table) acquireJoint(ctx context.Context, c Claim) (o batch.Outcome[Resu
 		}
 		w.expired = expired
 	}
-	if t.statements.acquireJoint.text != "" && len(w.expired) == 0 {
+	if w.acquiring().joint.text != "" && len(w.expired) == 0 && t.room.of(c.count()) == c.count() {
 		o.Unknown, o.Resent, o.Err = w.exchange(ctx)
 	} else {
-		o.Unknown, _, o.Err = t.write(ctx, w, true)
+		o.Unknown, o.Resent, o.Err = t.write(ctx, w, true)
 	}
 	switch {
 	case errors.Is(o.Err, errPinned):
 		bounded.Sleep(ctx, 1+jitter.N(longestPinnedPause))
-		return batch.Outcome[Result]{}
+		return batch.Outcome[Result]{Resent: o.Resent}
 	case errors.Is(o.Err, errPartlyTaken):
 		return batch.Outcome[Result]{Resent: o.Resent}
 	case o.Err != nil:
@@ -245,7 +312,7 @@ func (w *jointRows) run(ctx context.Context, db executor, _ bool) (written bool,
 // or ROLLBACK.
 func (w *jointRows) exchange(ctx context.Context) (unknown, resent bool, err error) {
 	t := w.table
-	text, args, err := t.statements.acquireJoint.bindMany(t.statements.acquireRow, w.rows)
+	text, args, err := w.acquiring().joint.bindMany(w.acquiring().row, w.rows)
 	if err != nil {
 		return false, false, err
 	}
@@ -269,14 +336,18 @@ func (w *jointRows) exchange(ctx context.Context) (unknown, resent bool, err err
 }
 
 // explainPartly returns why not all rows of v were acquired. If no other holder has one of them, some are one row,
-// because the collation takes different keys for one.
+// because the collation takes different keys for one. Or the one whose turn another caller has was left out.
 func (t *Table) explainPartly(ctx context.Context, db executor, v values) error {
-	if t.collation == "" {
+	if t.collation == "" || slices.ContainsFunc(v.rows, func(c Claim) bool { return c.turn != 0 }) {
 		return errPartlyTaken
 	}
-	rows, err := selectRows(ctx, db, t.statements.peekAll, v)
-	if err != nil {
-		return err
+	var rows []Row
+	for some := range v.parts(t.room.of(v.len())) {
+		found, err := selectRows(ctx, db, t.statements.peekAll, some)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, found...)
 	}
 	// There may be none: the server of a cluster may have ceased to be a member.
 	if len(rows) == 0 || slices.ContainsFunc(rows, func(row Row) bool { return row.Holder != v.rows[0].Holder }) {
@@ -287,7 +358,7 @@ func (t *Table) explainPartly(ctx context.Context, db executor, v values) error 
 
 // errOneRow says that the rows of a joint claim can never be acquired together.
 func (t *Table) errOneRow() error {
-	return &Error{acquiring.op, OneRow, fmt.Errorf("some of the keys differ, but are one for the database, because LOCK_KEY has the collation or type %s, "+
+	return &Error{Op: acquiring.op, Kind: OneRow, Err: fmt.Errorf("some of the keys differ, but are one for the database, because LOCK_KEY has the collation or type %s, "+
 		"which does not distinguish them: name one of them, or change the collation", cmp.Or(t.collation, "of its own"))}
 }
 
@@ -298,9 +369,14 @@ func (t *Table) pickExpired(ctx context.Context, db executor, lockKeys []string)
 	if len(lockKeys) == 0 {
 		return nil
 	}
-	picked, err := t.pickAny(ctx, db, lockKeys)
-	if err == nil && len(picked) < len(lockKeys) {
-		err = errPinned
+	for some := range (values{keys: lockKeys}).parts(t.room.of(len(lockKeys))) {
+		picked, err := t.pickAny(ctx, db, some.keys)
+		if err == nil && len(picked) < len(some.keys) {
+			err = errPinned
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }

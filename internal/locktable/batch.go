@@ -36,7 +36,7 @@ type batched[V any] struct {
 	// of rows that it leaves out.
 	one  func(context.Context, Claim) batch.Outcome[V]
 	many func(context.Context, []Claim, []batch.Outcome[V])
-	// onLeave, unless it is nil, counts a claim whose caller leaves before the answer, and onLate gets its outcome.
+	// onLeave counts a claim whose caller leaves before the answer, and onLate gets its outcome.
 	onLeave func()
 	onLate  func(Claim, batch.Outcome[V])
 	// blocked, unless it is nil, has the keys that are not batched for a while. It is nil if many passes over pinned
@@ -55,18 +55,10 @@ func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
 	b.limiter = newLimiter(maxAlone)
 	b.batcher = batch.New(batch.Settings[Claim, V]{
 		One: b.one, Many: b.many, KeepsValues: keepsValues.Load,
-		Key: func(c Claim) string { return c.LockKey },
-		OnLeave: func(Claim) {
-			if b.onLeave != nil {
-				b.onLeave()
-			}
-		},
-		OnLate: func(c Claim, o batch.Outcome[V]) {
-			if b.onLate != nil {
-				go b.onLate(c, o)
-			}
-		},
-		Max: maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: b.patience, Grace: bounded.Grace,
+		Key:     func(c Claim) string { return c.LockKey },
+		OnLeave: func(Claim) { b.onLeave() },
+		OnLate:  func(c Claim, o batch.Outcome[V]) { go b.onLate(c, o) },
+		Max:     maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: b.patience, Grace: bounded.Grace,
 		TimedOut: batch.Outcome[V]{Err: fmt.Errorf("%w for %v", bounded.ErrNoAnswer, b.patience), Unknown: true},
 		IsFinal:  func(err error) bool { return errors.Is(err, errRetryAlone) || b.errors.isRefusal(err) },
 	})
@@ -85,6 +77,7 @@ func (b *batched[V]) do(ctx context.Context, c Claim) batch.Outcome[V] {
 		o.Err = err
 		return o
 	}
+	c.resent = c.resent || o.Resent || o.Unknown
 	got := b.alone(ctx, c)
 	b.limiter.cancel(got.Err)
 	if b.blocked != nil && b.errors.isBlocked(got.Err) {
@@ -99,11 +92,6 @@ func (b *batched[V]) alone(ctx context.Context, c Claim) batch.Outcome[V] {
 	send := func(ctx context.Context) (batch.Outcome[V], error) {
 		o := b.one(ctx, c)
 		return o, o.Err
-	}
-	if b.onLate == nil {
-		got, err := await(ctx, b.policy.limit(c.TTL, b.patience), send, nil)
-		got.Err = err
-		return got
 	}
 	counted := make(chan struct{})
 	got, err := await(ctx, b.policy.limit(c.TTL, b.patience), send, func(late batch.Outcome[V], _ error) {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/jitter"
 )
@@ -30,6 +31,10 @@ type policy struct {
 // always is for statements that are sent again after every lost race, until ctx ends.
 const always = int(^uint(0) >> 1)
 
+// maxOldPlans is how often a statement is sent again, whatever the policy, since the server answers that its plan is
+// old. A driver prepares it anew, but a pooler may map it to the same old one each time.
+const maxOldPlans = 10
+
 // answerTimeout is how long an answer is waited for at least. A shorter lease would be over by then, but what holds
 // the database up may pass.
 const answerTimeout = 10 * time.Second
@@ -43,12 +48,13 @@ const releaseTimeout = 3 * time.Second
 
 // The limits of all statements.
 var (
-	opening   = policy{races: always, pinned: PinnedTimeout, answer: answerTimeout}
-	acquiring = policy{op: "acquire", races: 10, answer: answerTimeout}
-	releasing = policy{op: "release", races: always, pinned: releaseTimeout, answer: answerTimeout}
-	renewing  = policy{op: "renew", races: always, answer: answerTimeout} // pinned is an argument
-	keeping   = policy{op: "keep", races: always, pinned: PinnedTimeout, answer: answerTimeout}
-	reading   = policy{op: "read", races: always, pinned: PinnedTimeout, lockless: true, answer: answerTimeout}
+	opening    = policy{races: always, pinned: PinnedTimeout, answer: answerTimeout}
+	acquiring  = policy{op: "acquire", races: 10, answer: answerTimeout}
+	releasing  = policy{op: "release", races: always, pinned: releaseTimeout, answer: answerTimeout}
+	renewing   = policy{op: "renew", races: always, answer: answerTimeout}                         // pinned is an argument
+	discarding = policy{op: "release", races: always, pinned: PinnedTimeout, answer: batchTimeout} // many rows of leftovers
+	keeping    = policy{op: "keep", races: always, pinned: PinnedTimeout, answer: answerTimeout}
+	reading    = policy{op: "read", races: always, pinned: PinnedTimeout, lockless: true, answer: answerTimeout}
 	// A poll for many is not that of one row, so it does not depend on a time-to-live.
 	polling  = policy{op: "read", races: always, pinned: PinnedTimeout, lockless: true, answer: batchTimeout}
 	guarding = policy{op: "guard"}
@@ -95,24 +101,43 @@ type retry struct {
 	policy
 	errors classifier
 	began  time.Time
+	sent   time.Time // when it was sent last
 	n      int
+	plans  int // how often of them with an old plan
 }
 
-func (c classifier) retry(p policy) retry { return retry{policy: p, errors: c, began: time.Now()} }
+func (c classifier) retry(p policy) retry {
+	now := time.Now()
+	return retry{policy: p, errors: c, began: now, sent: now}
+}
 
 // again reports whether to send the statement, which has ended with err, again: after a lost race, or while a row is
 // pinned, as the policy allows. It pauses before.
 func (r *retry) again(ctx context.Context, err error) bool {
-	again := r.errors.isRace(err) && r.n < r.races || r.errors.isBlocked(err) && time.Since(r.began) < r.pinned
+	if r.errors.isOf(err, dialect.OldPlan) {
+		r.plans++
+	}
+	again := r.errors.isRace(err) && r.n < r.races && r.plans <= maxOldPlans || r.errors.isBlocked(err) && time.Since(r.began) < r.pinned
 	r.n++
-	return again && pauseAfterRace(ctx, r.n-1)
+	if !again || !pauseAfterRace(ctx, r.n-1) {
+		return false
+	}
+	r.sent = time.Now()
+	return true
 }
 
 // explain makes an [*Error] of the last error.
 func (r *retry) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil // without an allocation
+	}
+	answered := r.errors.isRefusal(err)
 	err = r.errors.explain(ctx, r.op, err)
-	if r.lockless && Is(err, PinnedRow) {
-		err = &Error{r.op, Failed, errors.Unwrap(err)}
+	if e := (*Error)(nil); !answered && errors.As(err, &e) && (e.Kind == Ended || e.Kind == NoAnswer) {
+		e.Silent = time.Since(r.sent)
+	}
+	if r.lockless && Is(err, PinnedRow) || r.plans > maxOldPlans && Is(err, Race) { // a waiter would try on after a race
+		err = &Error{Op: r.op, Kind: Failed, Err: errors.Unwrap(err)}
 	}
 	return err
 }

@@ -15,6 +15,7 @@ import (
 var (
 	errRace    = errors.New("race")
 	errBlocked = errors.New("blocked")
+	errOldPlan = errors.New("old plan")
 )
 
 func classify(err error) dialect.Class {
@@ -23,6 +24,8 @@ func classify(err error) dialect.Class {
 		return dialect.Transient
 	case errors.Is(err, errBlocked):
 		return dialect.Blocked
+	case errors.Is(err, errOldPlan):
+		return dialect.OldPlan
 	default:
 		return dialect.Unknown
 	}
@@ -53,6 +56,31 @@ func TestLostRacesAreSentAgain(t *testing.T) {
 		sent, took, err := sending(ctx, reading, time.Second, 0, errRace)
 		if sent < 100 || took != time.Minute || !Is(err, Ended) || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errRace) {
 			t.Errorf("a read was sent %d times in %v: %v", sent, took, err)
+		}
+	})
+}
+
+// A pooler may keep a plan that is old. That is no race, which a waiter would take for a lock that is held.
+func TestOldPlansHaveALimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, p := range []policy{acquiring, reading, releasing, renewing, listing} {
+			sent, _, err := sending(ctx, p, time.Second, 0, errOldPlan)
+			if sent != maxOldPlans+1 || !Is(err, Failed) || !errors.Is(err, errOldPlan) {
+				t.Errorf("%s: sent %d times: %v", p.op, sent, err)
+			}
+			left := maxOldPlans
+			_, err = call(ctx, classify, p, func(context.Context) (none struct{}, err error) {
+				if left--; left >= 0 {
+					err = errOldPlan
+				}
+				return none, err
+			})
+			if err != nil {
+				t.Errorf("%s: %v", p.op, err)
+			}
 		}
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // A Claim is a row as one acquisition wants it, or several.
@@ -22,6 +24,12 @@ type Claim struct {
 	Holder  string        // CLIENT_ID of the acquisition: see [Table.NewHolder]
 	TTL     time.Duration // how long the row is to last from now
 	More    []string      // further LOCK_KEYs, higher and in order, of a joint claim
+	// InOrder, unless it is "", is the LOCK_KEY whose turn must be free for [Table.Acquire]: see [Table.TakeTurn].
+	InOrder string
+
+	turn    int64 // the number of that turn, or 0
+	resent  bool  // it was sent before, and that may still be done
+	cleared bool  // an attempt has met a leftover row of this client, and has deleted it
 }
 
 func (c Claim) id() rowID { return rowID{c.LockKey, c.Holder} }
@@ -43,6 +51,9 @@ func (r Row) Expired() bool { return r.Left < 0 }
 
 // isHeldBy reports whether the row is that of the claim, and lasts.
 func (r Row) isHeldBy(c Claim) bool { return r.Holder == c.Holder && !r.Expired() }
+
+// isOf reports whether the row is that of the claim, whether it lasts or not.
+func (r Row) isOf(c Claim) bool { return r.Holder == c.Holder && r.LockKey == c.LockKey }
 
 // A Result is the answer to an attempt to acquire.
 type Result struct {
@@ -104,7 +115,11 @@ func (c Claim) lockKeys() []string { return append([]string{c.LockKey}, c.More..
 
 // single is the claim of one of c's rows.
 func (c Claim) single(lockKey string) Claim {
-	return Claim{LockKey: lockKey, Holder: c.Holder, TTL: c.TTL}
+	one := Claim{LockKey: lockKey, Holder: c.Holder, TTL: c.TTL}
+	if lockKey == c.InOrder {
+		one.turn = c.turn
+	}
+	return one
 }
 
 // each returns the claims of c's rows, in the order of their keys.
@@ -190,8 +205,10 @@ func (h *holders) prefix() string { return h.client + "-" }
 
 func (h *holders) next() string { return h.client + "-" + h.number() }
 
-// nextKept returns a holder that no acquisition has, for a row that stays for the rest of a minimum hold.
-func (h *holders) nextKept() string { return h.client + "-" + keptMark + h.number()[len(keptMark):] }
+// nextKept returns a holder that no acquisition has, of the form of [dialect.IsKept], for a row that stays for the rest of a minimum hold.
+func (h *holders) nextKept() string {
+	return h.client + "-" + dialect.KeptMark + h.number()[len(dialect.KeptMark):]
+}
 
 // number returns the next number, in digits.
 func (h *holders) number() string {
@@ -201,11 +218,8 @@ func (h *holders) number() string {
 	return string(strconv.AppendUint(digits[:0], number, 16)[1:])
 }
 
-// keptMark stands in place of the first digit of a holder's number in a row that [Table.Keep] has left. It is no
-// hexadecimal digit, so that no acquisition and no UUID of Spring has it there.
-const keptMark = "k"
+// ownForm matches the ends of all holders that this package makes, and no UUID.
+var ownForm = regexp.MustCompile(fmt.Sprintf("-[%s0-9a-f][0-9a-f]{%d}$", dialect.KeptMark, acquisitionDigits-1))
 
-var keptForm = regexp.MustCompile(fmt.Sprintf("-%s[0-9a-f]{%d}$", keptMark, acquisitionDigits-len(keptMark)))
-
-// IsKept reports whether a row with this holder was left by [Table.Keep].
-func IsKept(holder string) bool { return keptForm.MatchString(holder) }
+// IsOwn reports whether a holder is one of sqllock's, and not one of another program's that uses the table, such as Spring's.
+func IsOwn(holder string) bool { return ownForm.MatchString(holder) }

@@ -40,6 +40,8 @@ type Cluster struct {
 	Consistency string
 	// Uncommitted reports whether the session does not commit statements by itself: autocommit=0.
 	Uncommitted bool
+	// Log and Format are log_bin and binlog_format.
+	Log, Format string
 	// Session is what else the session has that statements cannot work with, as in sql_select_limit=1000.
 	Session string
 }
@@ -64,6 +66,9 @@ func (c Cluster) ReadsLate() bool {
 		return c.Group != ""
 	}
 }
+
+// replicatesStatements reports whether replicas run the statements of this server themselves.
+func (c Cluster) replicatesStatements() bool { return c.Log == "ON" && c.Format == "STATEMENT" }
 
 // isKnown reports whether the server was known to be a working member of the cluster.
 func (c Cluster) isKnown() bool { return c.Galera || c.Member == "ONLINE" }
@@ -168,6 +173,10 @@ func (c *Cluster) note(name, value string) {
 		c.Address = value
 	case "group_replication_consistency":
 		c.Consistency = value
+	case "log_bin":
+		c.Log = value
+	case "binlog_format":
+		c.Format = value
 	case "autocommit":
 		c.Uncommitted = value == "OFF"
 	case "session":
@@ -226,11 +235,16 @@ func (t *Table) peekCurrent(ctx context.Context, v values) (rows map[string]Row,
 	if !t.readsLate() {
 		return t.peekMany(ctx, v)
 	}
-	try := t.pool.TryWhole()
-	for try.Next(ctx) {
-		rows, try.Err = t.selectCurrent(ctx, try.Conn, v)
-	}
-	return rows, try.Err
+	err = t.inParts(v.len(), func(from, to int) error {
+		try := t.pool.TryWhole()
+		for try.Next(ctx) {
+			var some map[string]Row
+			some, try.Err = t.selectCurrent(ctx, try.Conn, v.part(from, to))
+			rows = merged(rows, some)
+		}
+		return try.Err
+	})
+	return rows, err
 }
 
 // explainNoMember returns why the server of a connection is no member of the cluster, so that what it
@@ -306,11 +320,20 @@ func (t *Table) changeOne(ctx context.Context, try transaction.Try, s statement,
 	return done, try.Err
 }
 
+// selectHeld returns those of v's rows that carry their holders and have not expired.
+func (t *Table) selectHeld(ctx context.Context, v values) (held map[rowID]bool, err error) {
+	err = t.inParts(len(v.rows), func(from, to int) error {
+		some, _, err := t.selectRowIDs(ctx, t.pool.Try(), t.statements.heldAll, v.part(from, to))
+		held = merged(held, some)
+		return err
+	})
+	return held, err
+}
+
 // heldCurrent is what statements.heldAll answers, by a server that has caught up.
 func (t *Table) heldCurrent(ctx context.Context, v values) (map[rowID]bool, error) {
 	if !t.readsLate() {
-		held, _, err := t.selectRowIDs(ctx, t.pool.Try(), t.statements.heldAll, v)
-		return held, err
+		return t.selectHeld(ctx, v)
 	}
 	rows, err := t.peekCurrent(ctx, v)
 	held := make(map[rowID]bool, len(rows))

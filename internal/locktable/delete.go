@@ -2,9 +2,10 @@ package locktable
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // DeleteExpired deletes the expired rows of the region and returns how many there were. Rows that a transaction has
@@ -27,6 +28,11 @@ func (t *Table) DeleteRow(ctx context.Context, row Row) (bool, error) {
 	}, nil)
 }
 
+// leastDeletions is how often DeleteClient tries to delete rows that are locked, however long that
+// takes. Each statement that reads the table may have them locked for a moment, and on a slow server
+// there are few tries within PinnedTimeout.
+const leastDeletions = 10
+
 // DeleteClient deletes all rows of this client in the region. If a transaction has some of them pinned for longer
 // than [PinnedTimeout], it deletes the others and returns an error of kind [PinnedRow].
 func (t *Table) DeleteClient(ctx context.Context) error {
@@ -41,8 +47,8 @@ func (t *Table) DeleteClient(ctx context.Context) error {
 		switch {
 		case err != nil || left == 0:
 			return err
-		case time.Since(began) >= PinnedTimeout:
-			return &Error{deletingClient.op, PinnedRow, fmt.Errorf("%d rows of %s are left", left, t.holders.client)}
+		case time.Since(began) >= PinnedTimeout && n+1 >= leastDeletions:
+			return &Error{Op: deletingClient.op, Kind: PinnedRow, Err: fmt.Errorf("%d rows of %s are left", left, t.holders.client)}
 		case !pauseAfterRace(ctx, n):
 			return t.errors.explain(ctx, deletingClient.op, ctx.Err())
 		}
@@ -63,13 +69,25 @@ func (t *Table) deleteUnpinned(ctx context.Context, p policy, pick, s statement,
 	}
 }
 
-// deletePicked runs s once, for what pick answers if there is such a statement.
+// deletePicked runs s once, for what pick answers if there is such a statement, or for as
+// many as a message has room for.
 func (t *Table) deletePicked(ctx context.Context, pick, s statement, v values) (deleted int64, err error) {
+	for {
+		n, deleted, err := t.deletePickedOnce(ctx, pick, s, v)
+		if !t.hasRefused(n, err) {
+			return deleted, err
+		}
+	}
+}
+
+func (t *Table) deletePickedOnce(ctx context.Context, pick, s statement, v values) (picked int, deleted int64, err error) {
 	// READ COMMITTED, because InnoDB would otherwise lock every row and gap of the table that the statement passes,
 	// other clients' included.
-	err = t.inTransaction(ctx, sql.LevelReadCommitted, func(tx executor) error {
+	_, err = t.pool.Run(ctx, readCommitted, func(tx *transaction.Tx) error {
 		if pick.text != "" {
 			v.keys, err = selectTexts(ctx, tx, pick, v)
+			picked = t.room.of(len(v.keys))
+			v.keys = v.keys[:picked]
 			if t.dialect.PicksOrFails && len(v.keys) > 0 && err == nil {
 				v.keys, err = t.pickAny(ctx, tx, v.keys)
 			}
@@ -80,5 +98,5 @@ func (t *Table) deletePicked(ctx context.Context, pick, s statement, v values) (
 		deleted, err = exec(ctx, tx, s, v)
 		return err
 	})
-	return deleted, err
+	return picked, deleted, err
 }

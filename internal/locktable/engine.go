@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // An Engine is a kind of server, as it reports itself.
@@ -63,11 +64,13 @@ func (i inspector) checkServer(ctx context.Context, server string) error {
 	}
 	switch engine := EngineOf(server); {
 	case engine.Dialect != "" && engine.Dialect != i.dialect.Name, i.dialect.Engine != "" && i.dialect.Engine != engine.Name:
-		return &Error{opening.op, WrongDialect, fmt.Errorf(
+		return &Error{Op: opening.op, Kind: WrongDialect, Err: fmt.Errorf(
 			"the dialect is %s, but the database says that it is %q, which needs the dialect %s", cmp.Or(i.dialect.Engine, i.dialect.Name), server, engine.Dialect)}
+
 	case engine.RefusalOf(i.dialect) != "" && !i.unverified:
-		return &Error{opening.op, Unsupported, fmt.Errorf(
+		return &Error{Op: opening.op, Kind: Unsupported, Err: fmt.Errorf(
 			"the database says that it is %q, and sqllock does not support %s: %s (RepositoryOptions.Unverified permits it)", server, engine.Name, engine.Refusal)}
+
 	case isVitess(server) && !i.unverified:
 		return i.checkKeyspace(ctx)
 	default:
@@ -106,18 +109,24 @@ func (i inspector) checkKeyspace(ctx context.Context) error {
 	case rows.Err() != nil:
 		return rows.Err()
 	case sharded == "":
-		return &Error{opening.op, Unsupported, fmt.Errorf("vtgate does not know the keyspace %q: name an unsharded one in the DSN", keyspace)}
+		return &Error{Op: opening.op, Kind: Unsupported, Err: fmt.Errorf("vtgate does not know the keyspace %q: name an unsharded one in the DSN", keyspace)}
 	case sharded != "false":
-		return &Error{opening.op, Unsupported, fmt.Errorf("the keyspace %s of Vitess is sharded, and a lock needs one shard: "+
+		return &Error{Op: opening.op, Kind: Unsupported, Err: fmt.Errorf("the keyspace %s of Vitess is sharded, and a lock needs one shard: "+
 			"give the DSN of an unsharded keyspace, as docs/clusters.md says (Vitess) (RepositoryOptions.Unverified permits it)", keyspace)}
+
 	default:
 		return nil
 	}
 }
 
+// An asker is a pool, or a connection.
+type asker interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
 // Keyspace returns the keyspace of Vitess that has the table: that of the prefix, or the one that the session uses. The
 // latter may be followed by a type of tablets, as in app@primary.
-func Keyspace(ctx context.Context, db *sql.DB, names dialect.Names) (string, error) {
+func Keyspace(ctx context.Context, db asker, names dialect.Names) (string, error) {
 	if names.Schema != "" {
 		return names.Schema, nil
 	}
@@ -132,8 +141,10 @@ func Keyspace(ctx context.Context, db *sql.DB, names dialect.Names) (string, err
 func CheckServer(ctx context.Context, db *sql.DB, d dialect.Dialect, prefix string, unverified bool) error {
 	names, _ := dialect.NamesFor(prefix) // what creates the tables says what is wrong with it
 	_, err := callAlone(ctx, &Table{errors: d.Classify, patience: PatienceOf(ctx)}, opening, 0, func(ctx context.Context) (struct{}, error) {
-		i := inspector{db: db, dialect: d, names: names, unverified: unverified}
-		return struct{}{}, i.checkServer(ctx, i.askServer(ctx))
+		return transaction.On(ctx, transaction.Pool{DB: db, Dialect: &d}, func(conn *sql.Conn) (none struct{}, err error) {
+			i := inspector{db: conn, dialect: d, names: names, unverified: unverified}
+			return none, i.checkServer(ctx, i.askServer(ctx))
+		})
 	}, nil)
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
@@ -31,12 +32,15 @@ const (
 	ReadOnly
 	// NoTable means that the server does not know the table, or a column of it.
 	NoTable
+	// OtherLayout means that the table has got the column EXPIRED_AFTER since it was opened, or has lost it, or
+	// that it has another layout than the one that was given.
+	OtherLayout
 	// NoFence means that the server does not know what fencing tokens are drawn from, beside a table
 	// without EXPIRED_AFTER, which a Spring before 7 may be using.
 	NoFence
 	// NoFenceOfFive means the same beside a table with EXPIRED_AFTER, whose columns no migration changes.
 	NoFenceOfFive
-	// WrongTable means that the table has other columns than expected.
+	// WrongTable means that the table is there, and is not what the protocol needs.
 	WrongTable
 	// WrongDialect means that the server needs another dialect.
 	WrongDialect
@@ -58,6 +62,8 @@ type Error struct {
 	Op   string // what was done, as in "acquire"; "" if Err says it all
 	Kind Kind
 	Err  error
+
+	Silent time.Duration // of kind Ended or NoAnswer: for how long the statement that was sent last had no answer, if that is known
 }
 
 // Error implements error.
@@ -70,6 +76,13 @@ func (e *Error) Error() string {
 
 // Unwrap returns the driver's error, or why the context ended.
 func (e *Error) Unwrap() error { return e.Err }
+
+// as returns e as the error of another operation.
+func (e *Error) as(op string) *Error {
+	other := *e
+	other.Op = op
+	return &other
+}
 
 // Is reports whether err is an [*Error] of that kind.
 func Is(err error, kind Kind) bool {
@@ -93,7 +106,9 @@ type classifier func(error) dialect.Class
 
 // isRace reports whether err means that the statement lost a race, so that it was not
 // applied and may be sent again.
-func (c classifier) isRace(err error) bool { return c.isOf(err, dialect.Transient) }
+func (c classifier) isRace(err error) bool {
+	return c.isOf(err, dialect.Transient) || c.isOf(err, dialect.OldPlan)
+}
 
 // isBlocked reports whether err means that a transaction has the row pinned, or that the server allows a
 // statement less time than waiting for that takes.
@@ -111,7 +126,7 @@ func (c classifier) isRefusedCommit(err error) bool { return c.isRefusal(err) &&
 // isAnswer reports whether err is an answer of the server that says that a statement, which was a
 // transaction by itself, was not applied.
 func (c classifier) isAnswer(err error) bool {
-	return c.isRefusal(err) || c.isOf(err, dialect.Refused) || c.isOf(err, dialect.Repeated)
+	return c.isRefusal(err) || c.isOf(err, dialect.Refused) || c.isOf(err, dialect.Repeated) || c.isOf(err, dialect.TooLarge) || c.isOf(err, dialect.Exhausted)
 }
 
 func (c classifier) isOf(err error, class dialect.Class) bool {
@@ -125,15 +140,15 @@ func (c classifier) explain(ctx context.Context, op string, err error) error {
 		return err
 	}
 	if errors.Is(err, bounded.ErrNoAnswer) {
-		return &Error{op, NoAnswer, err}
+		return &Error{Op: op, Kind: NoAnswer, Err: err}
 	}
 	if cause := bounded.Ended(ctx); cause != nil {
 		if c.isRefusal(err) {
 			cause = fmt.Errorf("%w: %w", cause, err) // why ctx ended before an answer
 		}
-		return &Error{op, Ended, cause}
+		return &Error{Op: op, Kind: Ended, Err: cause}
 	}
-	return &Error{op, c.kindOf(err), err}
+	return &Error{Op: op, Kind: c.kindOf(err), Err: err}
 }
 
 func (c classifier) kindOf(err error) Kind {
@@ -141,18 +156,22 @@ func (c classifier) kindOf(err error) Kind {
 	switch {
 	case errors.Is(err, errTimedOut):
 		return NoAnswer
-	case errors.Is(err, errOutcomeUnknown) && (class == dialect.Transient || class == dialect.Blocked):
+	case errors.Is(err, errOutcomeUnknown) && (class == dialect.Transient || class == dialect.OldPlan || class == dialect.Blocked):
 		return OutcomeUnknown
 	}
 	switch class {
-	case dialect.Transient:
+	case dialect.Transient, dialect.OldPlan:
 		return Race
 	case dialect.Blocked:
 		return PinnedRow
 	case dialect.ReadOnly:
 		return ReadOnly
-	case dialect.Schema, dialect.NoKey:
+	case dialect.Schema:
 		return NoTable
+	case dialect.OtherLayout:
+		return OtherLayout
+	case dialect.NoKey:
+		return WrongTable
 	default:
 		return Failed
 	}

@@ -59,7 +59,7 @@ func (o overSQL) guard(ctx context.Context, t *Table, c Claim) (GuardResult, err
 
 func (queryRow QueryRow) guard(ctx context.Context, t *Table, c Claim) (GuardResult, error) {
 	if t.statements.guards.writing.text != "" {
-		return NotHeld, &Error{guarding.op, WrongTx, errUncounted}
+		return NotHeld, &Error{Op: guarding.op, Kind: WrongTx, Err: errUncounted}
 	}
 	return t.guarded(ctx, c, func(ctx context.Context) (bool, error) {
 		s, v := t.guardsOf(c)
@@ -94,8 +94,15 @@ func (t *Table) guarded(ctx context.Context, c Claim, pin func(context.Context) 
 	}
 	pinned, err := callAlone(ctx, t, guarding, c.TTL, pin, nil)
 	switch {
+	case Is(err, Race):
+		// The row has changed since the snapshot of tx: by a renewal, after which tx may be tried again, or by
+		// another holder.
+		if held, unread := t.IsHeld(ctx, c); unread == nil && !held {
+			return NotHeld, nil
+		}
+		return NotHeld, err
 	case Is(err, PinnedRow): // another statement has it locked for longer than the session waits
-		return NotHeld, &Error{guarding.op, Failed, errors.Unwrap(err)}
+		return NotHeld, &Error{Op: guarding.op, Kind: Failed, Err: errors.Unwrap(err)}
 	case err != nil:
 		return NotHeld, err
 	case pinned:
@@ -107,7 +114,7 @@ func (t *Table) guarded(ctx context.Context, c Claim, pin func(context.Context) 
 	case err != nil || !held:
 		return NotHeld, err
 	case t.dialect.LocksLatest:
-		return NotHeld, &Error{guarding.op, Failed, errNotThere}
+		return NotHeld, &Error{Op: guarding.op, Kind: Failed, Err: errNotThere}
 	}
 	return StaleSnapshot, nil
 }
@@ -154,34 +161,38 @@ func (t *Table) guardUnanswered(ctx context.Context, tx Tx, c Claim) (pinned boo
 }
 
 func (t *Table) guardByWriting(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
-	s, v := t.guardsOf(c)
-	n, err := exec(ctx, tx, s.writing, v)
-	if err != nil && t.home.Member == "ONLINE" && t.errors(err) == dialect.Unknown {
-		// The user of tx may lack the right to read whether the server is ONLINE.
-		n, err = exec(ctx, tx, s.anywhere, v)
-	}
 	// This count can be trusted on MySQL too: a row that is found is changed.
-	return err == nil && n == int64(c.count()), err
+	return t.guardParts(c, func(s guards, v values) (int, error) {
+		n, err := exec(ctx, tx, s.writing, v)
+		if err != nil && t.home.Member == "ONLINE" && t.errors(err) == dialect.Unknown {
+			// The user of tx may lack the right to read whether the server is ONLINE.
+			n, err = exec(ctx, tx, s.anywhere, v)
+		}
+		return int(n), err
+	})
+}
+
+// guardParts has send pin the rows of c, by one statement or, where a message has no room for all, by several. It
+// reports whether all are pinned.
+func (t *Table) guardParts(c Claim, send func(guards, values) (int, error)) (pinned bool, err error) {
+	s, v := t.guardsOf(c)
+	found := 0
+	for part := range v.parts(t.room.of(v.len())) {
+		n, err := send(s, part)
+		if err != nil {
+			_ = t.hasRefused(part.len(), err) // the user's next transaction fares better
+			return false, err
+		}
+		found += n
+	}
+	return found == c.count(), nil
 }
 
 func (t *Table) guardByLocking(ctx context.Context, tx Tx, c Claim) (pinned bool, err error) {
-	s, v := t.guardsOf(c)
-	text, args, err := s.locking.bind(v)
-	if err != nil {
-		return false, err
-	}
-	rows, err := tx.QueryContext(ctx, text, args...)
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
-	found := 0
-	for rows.Next() {
-		if err := rows.Scan(&found); err != nil {
-			return false, err
-		}
-	}
-	return found == c.count(), rows.Err()
+	return t.guardParts(c, func(s guards, v values) (found int, err error) {
+		err = query(ctx, tx, s.locking, v, func(rows *sql.Rows) error { return rows.Scan(&found) })
+		return found, err
+	})
 }
 
 // Begin begins a transaction of the user's on a pool of the same kind of database.

@@ -9,9 +9,9 @@ import (
 )
 
 // Keep leaves the row to expire after d: it carries another holder then, so that nothing that
-// the claim's holder has sent before can shorten or lengthen it. [IsKept] tells that holder. Keep returns false if the row is
-// not held. TTL is that of the clients that will judge the row, which matters in the
-// four-column layout.
+// the claim's holder has sent before can shorten or lengthen it. [dialect.IsKept] tells that holder.
+// Keep returns false if the row is not held. TTL is that of the clients that will judge the row,
+// which matters in the four-column layout.
 func (t *Table) Keep(ctx context.Context, c Claim, d time.Duration) (bool, error) {
 	v := values{Claim: c, keepFor: d, next: t.holders.nextKept()}
 	return callAlone(ctx, t, keeping, c.TTL, func(ctx context.Context) (bool, error) {
@@ -56,13 +56,13 @@ func (t *Table) keepOne(ctx context.Context, v values) (o batch.Outcome[bool]) {
 // keepMany leaves those of v's rows to expire that are not pinned, by one statement, and returns them.
 func (t *Table) keepMany(ctx context.Context, v values) (kept map[rowID]bool, resent bool, err error) {
 	rows, resent, err := t.changeMany(ctx, t.pool.Try(), t.statements.keepAll, v)
-	if err == nil && resent { // which were left to it the first time?
+	if err == nil && len(rows) < len(v.rows) { // which were left to it before, by a statement that is sent again?
 		left := v
 		left.rows = slices.Clone(v.rows)
 		for i := range left.rows {
 			left.rows[i].Holder = v.next
 		}
-		rows, _, err = t.selectRowIDs(ctx, t.pool.Try(), t.statements.heldAll, left)
+		rows, err = t.selectHeld(ctx, left)
 	}
 	lockKeys := make(map[string]bool, len(rows)) // their holder may be the next one
 	for row := range rows {

@@ -89,3 +89,77 @@ func TestAReleaseInOneMessage(t *testing.T) {
 		check.Must(t, mock.ExpectationsWereMet())
 	}
 }
+
+// A message that has no room for all rows is divided. If a part fails, all rows are sent again, and those of the
+// part before are not found then, although they were released, or left to expire.
+func TestADividedStatementThatIsRepeated(t *testing.T) {
+	t.Parallel()
+	race := &mysql.MySQLError{Number: 1213}
+	columns := []string{"LOCK_KEY", "CLIENT_ID"}
+	opened := func() (*Table, sqlmock.Sqlmock) {
+		table, _, mock := mockedSequence(t)
+		table.statements.releaseAll.message, table.statements.keepAll.message = statement{}, statement{}
+		return table, mock
+	}
+	begin := func(mock sqlmock.Sqlmock, picked ...string) {
+		mock.ExpectBegin()
+		rows := sqlmock.NewRows(columns)
+		for _, lockKey := range picked {
+			rows.AddRow(lockKey, "mine")
+		}
+		mock.ExpectQuery("SELECT LOCK_KEY, CLIENT_ID .*SKIP LOCKED").WillReturnRows(rows)
+	}
+	change := func(mock sqlmock.Sqlmock, text string, err error) {
+		changing := mock.ExpectExec(text)
+		if err != nil {
+			changing.WillReturnError(err)
+			mock.ExpectRollback()
+			return
+		}
+		changing.WillReturnResult(driver.RowsAffected(1))
+		mock.ExpectCommit()
+	}
+	fail := func(mock sqlmock.Sqlmock, text string) {
+		begin(mock, "a", "b")
+		change(mock, text, &mysql.MySQLError{Number: 1153})
+		begin(mock, "a")
+		change(mock, text, nil)
+		begin(mock, "b")
+		change(mock, text, race)
+	}
+	c := Claim{LockKey: "a", More: []string{"b"}, Holder: "mine", TTL: time.Minute}
+	found := func(rows ...string) *sqlmock.Rows {
+		all := sqlmock.NewRows([]string{"REGION", "LOCK_KEY", "CLIENT_ID", "age", "left"})
+		for _, lockKey := range rows {
+			all.AddRow("r", lockKey, "mine", 1, 2)
+		}
+		return all
+	}
+
+	table, mock := opened()
+	fail(mock, "DELETE")
+	begin(mock)
+	mock.ExpectCommit() // of the part with a
+	begin(mock, "b")
+	change(mock, "DELETE", nil)
+	mock.ExpectQuery("^SELECT REGION").WillReturnRows(found())
+	mock.ExpectQuery("^SELECT REGION").WillReturnRows(found())
+	if released, err := table.Release(t.Context(), c); !released || err != nil {
+		t.Errorf("released %t, %v", released, err)
+	}
+	check.Must(t, mock.ExpectationsWereMet())
+
+	table, mock = opened()
+	fail(mock, "UPDATE")
+	begin(mock)
+	mock.ExpectCommit()
+	begin(mock, "b")
+	change(mock, "UPDATE", nil)
+	held := sqlmock.NewRows(columns).AddRow("a", "next")
+	mock.ExpectQuery("SELECT LOCK_KEY, CLIENT_ID").WillReturnRows(held)
+	mock.ExpectQuery("SELECT LOCK_KEY, CLIENT_ID").WillReturnRows(sqlmock.NewRows(columns).AddRow("b", "next"))
+	if kept, err := table.KeepAll(t.Context(), []Claim{c}, time.Second); err != nil || !kept[0] {
+		t.Errorf("kept %v, %v", kept, err)
+	}
+	check.Must(t, mock.ExpectationsWereMet())
+}

@@ -242,7 +242,7 @@ func (t *Table) IsOwn(holder string) bool { return clientOf(holder) == t.holders
 // clientOf returns the client id in a CLIENT_ID of sqllock, or "" for that of another program.
 func clientOf(holder string) string {
 	n := len(holder) - acquisitionDigits - 1
-	if n <= 0 || holder[n] != '-' || strings.Trim(holder[n+1:], "0123456789abcdef"+keptMark) != "" {
+	if n <= 0 || holder[n] != '-' || strings.Trim(holder[n+1:], "0123456789abcdef"+dialect.KeptMark) != "" {
 		return ""
 	}
 	return holder[:n]
@@ -263,9 +263,13 @@ func encodeName(name string) string {
 	return text
 }
 
+// NameFits reports whether NAME can keep a name that is not cut.
+func NameFits(name string) bool { return len(inASCII(name)) <= maxName }
+
 func inASCII(name string) string {
-	if quoted := strconv.QuoteToASCII(name); quoted != `"`+name+`"` {
-		return quoted
+	isOther := func(r rune) bool { return r < ' ' || r > '~' }
+	if strings.HasPrefix(name, `"`) || strings.ContainsFunc(name, isOther) {
+		return strconv.QuoteToASCII(name)
 	}
 	return name
 }

@@ -18,11 +18,11 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		config.Isolation = sql.LevelReadCommitted
 	}
 	t := &Table{
-		pool: transaction.Pool{DB: config.DB, Dialect: &config.Dialect}, dialect: config.Dialect, errors: config.Dialect.Classify,
+		pool: transaction.Pool{DB: config.DB, Dialect: &config.Dialect, Gate: transaction.GateOf(config.DB)}, dialect: config.Dialect, errors: config.Dialect.Classify,
 		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation, patience: PatienceOf(ctx),
 	}
 	if err := t.holders.seed(config.ClientID); err != nil {
-		return nil, &Error{opening.op, Failed, err}
+		return nil, &Error{Op: opening.op, Kind: Failed, Err: err}
 	}
 	t.tokens.seed(config.Names.Fence)
 	t.polls.read, t.polled = t.pollMany, newLimiter(maxAlone)
@@ -33,6 +33,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 			return nil, err
 		}
 		t.layout, t.collation, mariaDB = found.layout, found.collation, isMariaDB(found.server)
+		t.dialect, config.Dialect = t.dialect.WithKey(found.key, found.regionFirst), config.Dialect.WithKey(found.key, found.regionFirst)
 		if found.sequence {
 			t.dialect = t.dialect.WithSequence()
 		}
@@ -49,7 +50,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		}
 	}
 	if t.dialect.Statements(t.layout, t.names).Isolation != "" {
-		t.acquirers = newAcquirers(config.Acquirers, &config.Dialect, config.OnFallback)
+		t.acquirers = newAcquirers(t.pool, config.Acquirers, config.OnFallback)
 	}
 	if config.Layout == 0 {
 		var err error
@@ -76,19 +77,17 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 		t.refusalsLockRows = false // for no longer than the server works
 	}
 	if t.statements, err = compileAll(t.dialect, t.layout, t.names, t.region, in, t.acquirers != nil || config.Autocommit && t.dialect.ReturnsHolder); err != nil {
-		return nil, &Error{opening.op, Failed, err}
+		return nil, &Error{Op: opening.op, Kind: Failed, Err: err}
 	}
 	anywhere := config.Dialect.Statements(t.layout, t.names)
 	t.statements.guards.anywhere, err = compile(anywhere.GuardByWriting, t.dialect, t.region)
 	if err == nil {
 		t.statements.guardsAll.anywhere, err = compile(anywhere.GuardAllByWriting, t.dialect, t.region)
 	}
-	if err == nil {
-		err = t.openTurns(config)
-	}
 	if err != nil {
-		return nil, &Error{opening.op, Failed, err}
+		return nil, &Error{Op: opening.op, Kind: Failed, Err: err}
 	}
+	t.openTurns(config)
 	// Without round trips, one transaction for two statements is cheaper than one for each.
 	t.transaction = !config.Autocommit || t.dialect.Embedded && t.statements.draw.text != ""
 	t.makeVerbs(!config.DisableBatching)
@@ -102,14 +101,14 @@ func (t *Table) adapt(found *Cluster, config Config, mariaDB bool) error {
 		return nil
 	}
 	if found.Uncommitted {
-		return &Error{opening.op, WrongSession, errUncommitted}
+		return &Error{Op: opening.op, Kind: WrongSession, Err: errUncommitted}
 	}
 	if found.Session != "" {
-		return &Error{opening.op, WrongSession, fmt.Errorf("%w %s", errSession, found.Session)}
+		return &Error{Op: opening.op, Kind: WrongSession, Err: fmt.Errorf("%w %s", errSession, found.Session)}
 	}
 	if found.RefusesSerializable() && config.Isolation == sql.LevelSerializable {
 		if !config.Autocommit {
-			return &Error{opening.op, WrongIsolation, errSerializable}
+			return &Error{Op: opening.op, Kind: WrongIsolation, Err: errSerializable}
 		}
 		t.level = sql.LevelReadCommitted // of joint claims, for which no option asks
 	}
@@ -133,7 +132,10 @@ func (t *Table) makeVerbs(batching bool) {
 		one: t.acquireOne, many: t.acquireMany, errors: t.errors, policy: acquiring, onLeave: t.inFlight.add, onLate: t.cleanUpLate,
 		blocked: new(blockedKeys), patience: t.Patience(),
 	}
-	t.releases = batched[bool]{one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing, patience: t.Patience()}
+	t.releases = batched[bool]{
+		one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing, onLeave: t.inFlight.add, onLate: t.releaseLate,
+		patience: t.Patience(),
+	}
 	if batching {
 		t.acquires.makeBatcher(&t.keepsValues)
 		t.releases.makeBatcher(&t.keepsValues)
@@ -145,10 +147,13 @@ func (t *Table) makeVerbs(batching bool) {
 var errNotReady = errors.New("the database is not ready")
 
 func (t *Table) inspect(ctx context.Context, config Config) (finding, error) {
-	i := inspector{t.pool.DB, t.dialect, t.names, config.ASCII, config.Unverified}
-	found, err := callAlone(ctx, t, opening, 0, i.inspect, nil)
+	found, err := callAlone(ctx, t, opening, 0, func(ctx context.Context) (finding, error) {
+		return transaction.On(ctx, t.pool, func(conn *sql.Conn) (finding, error) {
+			return inspector{conn, t.dialect, t.names, config.ASCII, config.Unverified}.inspect(ctx)
+		})
+	}, nil)
 	if Is(err, Ended) { // it is the database that the caller has waited for
-		err = &Error{opening.op, NoAnswer, fmt.Errorf("%w: %w", errNotReady, err)}
+		err = &Error{Op: opening.op, Kind: NoAnswer, Err: fmt.Errorf("%w: %w", errNotReady, err)}
 	}
 	return found, err
 }
@@ -180,7 +185,7 @@ func (t *Table) findFile(ctx context.Context) (file, error) {
 		return file{}, nil
 	}
 	return callAlone(ctx, t, opening, 0, func(ctx context.Context) (f file, err error) {
-		if err := t.pool.DB.QueryRowContext(ctx, question).Scan(&f.path); err != nil {
+		if err := t.pool.DB.QueryRowContext(ctx, question).Scan(&f.path); err != nil { // SQLite's
 			return file{}, err
 		}
 		if f.was, err = os.Stat(f.path); err != nil {
@@ -191,9 +196,9 @@ func (t *Table) findFile(ctx context.Context) (file, error) {
 }
 
 var (
-	errNoMessages = errors.New("the option MultiStatements: the connections do not take several statements with arguments in one message: " +
+	errNoMessages = errors.New("the option MultiStatements: the driver does not send several statements with arguments in one message: " +
 		"set multiStatements=true and interpolateParams=true in the DSN")
-	errOtherTable = errors.New("the option Acquirers: they are connected to another lock table than the repository's pool")
+	errOtherTable = errors.New("the option Acquirers: its pool uses a different lock table than the repository's pool")
 )
 
 // checkConnections checks that the connections are what the options say. Otherwise the first acquisition would find
@@ -202,12 +207,13 @@ var (
 func (t *Table) checkConnections(ctx context.Context, messages bool) error {
 	_, err := callAlone(ctx, t, opening, 0, func(ctx context.Context) (struct{}, error) {
 		if messages {
-			if err := checkMessages(ctx, t.pool.DB); err != nil {
-				return struct{}{}, err
+			none, err := transaction.On(ctx, t.pool, func(conn *sql.Conn) (none struct{}, err error) { return none, checkMessages(ctx, conn) })
+			if err != nil {
+				return none, err
 			}
 		}
 		if t.acquirers != nil && t.acquirers.pool.DB != t.pool.DB {
-			return struct{}{}, t.checkTables(ctx, t.pool.DB, t.acquirers.pool.DB)
+			return struct{}{}, t.checkTables(ctx)
 		}
 		return struct{}{}, nil
 	}, nil)
@@ -215,7 +221,7 @@ func (t *Table) checkConnections(ctx context.Context, messages bool) error {
 }
 
 // checkMessages sends two statements with arguments in one message.
-func checkMessages(ctx context.Context, db *sql.DB) error {
+func checkMessages(ctx context.Context, db executor) error {
 	err := sendMessage(ctx, db)
 	if err == nil {
 		return nil
@@ -223,10 +229,10 @@ func checkMessages(ctx context.Context, db *sql.DB) error {
 	if _, plain := db.ExecContext(ctx, "SELECT 1"); plain != nil {
 		return err // it is not about messages
 	}
-	return &Error{opening.op, WrongSession, fmt.Errorf("%w: %w", errNoMessages, err)}
+	return &Error{Op: opening.op, Kind: WrongSession, Err: fmt.Errorf("%w: %w", errNoMessages, err)}
 }
 
-func sendMessage(ctx context.Context, db *sql.DB) error {
+func sendMessage(ctx context.Context, db executor) error {
 	rows, err := db.QueryContext(ctx, "SELECT ?; SELECT ?", 1, 2)
 	if err != nil {
 		return err
@@ -245,17 +251,17 @@ func sendMessage(ctx context.Context, db *sql.DB) error {
 }
 
 // checkTables compares the lock tables of two pools of PostgreSQL or MariaDB.
-func (t *Table) checkTables(ctx context.Context, db, acquirers *sql.DB) error {
-	mine, err := t.placeOf(ctx, db)
+func (t *Table) checkTables(ctx context.Context) error {
+	mine, err := t.placeOf(ctx, t.pool)
 	if err != nil {
 		return ctx.Err() // another kind of server, which cannot say it
 	}
-	theirs, err := t.placeOf(ctx, acquirers)
+	theirs, err := t.placeOf(ctx, t.acquirers.pool)
 	if err != nil {
 		return fmt.Errorf("ask Acquirers: %w", err)
 	}
 	if mine != theirs {
-		return &Error{opening.op, WrongSession, errOtherTable}
+		return &Error{Op: opening.op, Kind: WrongSession, Err: errOtherTable}
 	}
 	return nil
 }
@@ -267,12 +273,14 @@ type place struct {
 	table    sql.NullInt64
 }
 
-func (t *Table) placeOf(ctx context.Context, db *sql.DB) (p place, err error) {
-	if t.dialect.ReturnsHolder { // MariaDB
-		err = db.QueryRowContext(ctx, "SELECT CONCAT(@@hostname, ':', @@port, @@datadir), DATABASE()").Scan(&p.server, &p.database)
+func (t *Table) placeOf(ctx context.Context, pool transaction.Pool) (place, error) {
+	return transaction.On(ctx, pool, func(conn *sql.Conn) (p place, err error) {
+		if t.dialect.ReturnsHolder { // MariaDB
+			err = conn.QueryRowContext(ctx, "SELECT CONCAT(@@hostname, ':', @@port, @@datadir), DATABASE()").Scan(&p.server, &p.database)
+			return p, err
+		}
+		err = conn.QueryRowContext(ctx, "SELECT CAST(EXTRACT(EPOCH FROM pg_postmaster_start_time()) AS TEXT), current_database(), CAST(to_regclass($1) AS OID)", t.names.Lock).
+			Scan(&p.server, &p.database, &p.table)
 		return p, err
-	}
-	err = db.QueryRowContext(ctx, "SELECT CAST(EXTRACT(EPOCH FROM pg_postmaster_start_time()) AS TEXT), current_database(), CAST(to_regclass($1) AS OID)", t.names.Lock).
-		Scan(&p.server, &p.database, &p.table)
-	return p, err
+	})
 }

@@ -72,6 +72,22 @@ func (t *Table) readLimited(ctx context.Context, c Claim, l *limiter) (Row, erro
 	return row, err
 }
 
+// ReadSoon is Read for a caller whose ctx has ended: it gives up after a moment.
+func (t *Table) ReadSoon(ctx context.Context, c Claim) (Row, error) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(bounded.Grace, t.patience))
+	defer cancel()
+	return bounded.Do(limited, 0, func() (Row, error) {
+		row, _, err := t.Read(limited, c)
+		return row, err
+	}, nil)
+}
+
+// MayBeBlocked reports whether a statement that has had no answer for so long may be waiting for a row that a transaction
+// has pinned.
+func (t *Table) MayBeBlocked(unanswered time.Duration) bool {
+	return unanswered < max(PinnedTimeout, t.patience)+bounded.Grace
+}
+
 // IsHeld reports whether the row carries the claim's holder and has not expired. In the four-column layout TTL
 // decides the latter.
 func (t *Table) IsHeld(ctx context.Context, c Claim) (bool, error) {
@@ -101,12 +117,13 @@ type Counts struct{ Held, Kept, Finished, Expired int64 }
 
 // Count counts the rows of the region. In the four-column layout ttl decides which have expired.
 func (t *Table) Count(ctx context.Context, ttl time.Duration) (Counts, error) {
-	return callAlone(ctx, t, counting, ttl, func(ctx context.Context) (n Counts, err error) {
-		s := t.statements.count
-		err = queryFirst(ctx, t.pool.DB, s, values{Claim: Claim{TTL: ttl}}, func(rows *sql.Rows) error {
-			return rows.Scan(&n.Held, &n.Kept, &n.Finished, &n.Expired)
+	return callAlone(ctx, t, counting, ttl, func(ctx context.Context) (Counts, error) {
+		return transaction.On(ctx, t.pool, func(conn *sql.Conn) (n Counts, err error) {
+			err = queryFirst(ctx, conn, t.statements.count, values{Claim: Claim{TTL: ttl}}, func(rows *sql.Rows) error {
+				return rows.Scan(&n.Held, &n.Kept, &n.Finished, &n.Expired)
+			})
+			return n, err
 		})
-		return n, err
 	}, nil)
 }
 
@@ -124,29 +141,20 @@ func (t *Table) peek(ctx context.Context, db executor, c Claim) (row Row, err er
 }
 
 // peekOne is peek on a connection of the pool.
-func (t *Table) peekOne(ctx context.Context, c Claim) (row Row, err error) {
-	try := t.pool.Try()
-	for try.Next(ctx) {
-		row, try.Err = t.peek(ctx, try.Conn, c)
-	}
-	return row, try.Err
+func (t *Table) peekOne(ctx context.Context, c Claim) (Row, error) {
+	return transaction.On(ctx, t.pool, func(conn *sql.Conn) (Row, error) { return t.peek(ctx, conn, c) })
 }
 
 // count returns the number that s answers.
-func (t *Table) count(ctx context.Context, s statement, v values) (n int, err error) {
-	try := t.pool.Try()
-	for try.Next(ctx) {
-		try.Err = queryFirst(ctx, try.Conn, s, v, func(rows *sql.Rows) error { return rows.Scan(&n) })
-	}
-	return n, try.Err
+func (t *Table) count(ctx context.Context, s statement, v values) (int, error) {
+	return transaction.On(ctx, t.pool, func(conn *sql.Conn) (n int, err error) {
+		err = queryFirst(ctx, conn, s, v, func(rows *sql.Rows) error { return rows.Scan(&n) })
+		return n, err
+	})
 }
 
-func (t *Table) selectRows(ctx context.Context, s statement, v values) (rows []Row, err error) {
-	try := t.pool.Try()
-	for try.Next(ctx) {
-		rows, try.Err = selectRows(ctx, try.Conn, s, v)
-	}
-	return rows, try.Err
+func (t *Table) selectRows(ctx context.Context, s statement, v values) ([]Row, error) {
+	return transaction.On(ctx, t.pool, func(conn *sql.Conn) ([]Row, error) { return selectRows(ctx, conn, s, v) })
 }
 
 // selectRowIDs returns the rows that s answers, or those that it has changed.
@@ -185,9 +193,13 @@ func (t *Table) peekJoint(ctx context.Context, c Claim) (longest Row, expired []
 }
 
 // peekMany returns the rows of many keys, by LOCK_KEY.
-func (t *Table) peekMany(ctx context.Context, v values) (map[string]Row, error) {
-	rows, err := t.selectRows(ctx, t.statements.peekAll, v)
-	return byKey(rows), err
+func (t *Table) peekMany(ctx context.Context, v values) (rows map[string]Row, err error) {
+	err = t.inParts(v.len(), func(from, to int) error {
+		some, err := t.selectRows(ctx, t.statements.peekAll, v.part(from, to))
+		rows = merged(rows, byKey(some))
+		return err
+	})
+	return rows, err
 }
 
 // byKey returns rows by LOCK_KEY.

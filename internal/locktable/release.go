@@ -1,7 +1,6 @@
 package locktable
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"maps"
@@ -68,8 +67,21 @@ func (t *Table) deleteMany(ctx context.Context, v values) (gone map[rowID]bool, 
 	return t.changeMany(ctx, t.pool.Try(), t.statements.releaseAll, v)
 }
 
-// changeMany runs s for those of v's rows that are not pinned, and returns them.
+// changeMany runs s for those of v's rows that are not pinned, and returns them. After an error it has resent the
+// rows that were changed before: the caller repeats all of them, and does not find these.
 func (t *Table) changeMany(ctx context.Context, try transaction.Try, s many, v values) (changed map[rowID]bool, resent bool, err error) {
+	err = t.inParts(len(v.rows), func(from, to int) error {
+		some, again, err := t.changePart(ctx, try, s, v.part(from, to))
+		resent = resent || again
+		if err == nil {
+			changed = merged(changed, some)
+		}
+		return err
+	})
+	return changed, resent || err != nil && len(changed) > 0, err
+}
+
+func (t *Table) changePart(ctx context.Context, try transaction.Try, s many, v values) (changed map[rowID]bool, resent bool, err error) {
 	if t.statements.pick.text == "" {
 		return t.selectRowIDs(ctx, try, s.statement, v)
 	}
@@ -83,8 +95,8 @@ func (t *Table) changeMany(ctx context.Context, try transaction.Try, s many, v v
 			return v.ids(), resent, nil
 		}
 	}
-	changed, err = t.pickAnd(ctx, s.statement, v)
-	return changed, resent, err
+	changed, again, err := t.pickAnd(ctx, s.statement, v)
+	return changed, resent || again, err
 }
 
 // maxInMessage is for how many rows a message is sent that changes all of them or none. It names each of them three
@@ -114,8 +126,8 @@ func (t *Table) changeAll(ctx context.Context, s statement, v values) (done, res
 }
 
 // pickAnd runs s, a statement for many rows, for those of v's that are not pinned, and returns them.
-func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[rowID]bool, err error) {
-	err = t.inTransaction(ctx, sql.LevelReadCommitted, func(tx executor) error {
+func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[rowID]bool, resent bool, err error) {
+	resent, err = t.pool.Run(ctx, readCommitted, func(tx *transaction.Tx) error {
 		found, err := t.pick(ctx, tx, v)
 		if err != nil {
 			return err
@@ -127,16 +139,17 @@ func (t *Table) pickAnd(ctx context.Context, s statement, v values) (picked map[
 		}
 		return err
 	})
-	return picked, err
+	return picked, resent, err
 }
+
+// readCommitted is the isolation of statements for many rows.
+var readCommitted = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 
 // pick locks those of v's rows that are not pinned, and returns them.
 func (t *Table) pick(ctx context.Context, tx executor, v values) (map[rowID]bool, error) {
 	found := make(map[rowID]bool)
-	err := t.dividing(len(v.rows), func(from, to int) error {
-		some := v
-		some.rows = v.rows[from:to]
-		ids, err := selectRowIDs(ctx, tx, t.statements.pick, some)
+	err := dividing(len(v.rows), t.failsToPick, func(from, to int) error {
+		ids, err := selectRowIDs(ctx, tx, t.statements.pick, v.part(from, to))
 		maps.Copy(found, ids)
 		return err
 	})
@@ -145,7 +158,7 @@ func (t *Table) pick(ctx context.Context, tx executor, v values) (map[rowID]bool
 
 // pickAny locks the rows of some keys that are not pinned, and returns their keys.
 func (t *Table) pickAny(ctx context.Context, tx executor, lockKeys []string) (picked []string, err error) {
-	err = t.dividing(len(lockKeys), func(from, to int) error {
+	err = dividing(len(lockKeys), t.failsToPick, func(from, to int) error {
 		some, err := selectTexts(ctx, tx, t.statements.pickAny, values{keys: lockKeys[from:to]})
 		picked = append(picked, some...)
 		return err
@@ -153,36 +166,9 @@ func (t *Table) pickAny(ctx context.Context, tx executor, lockKeys []string) (pi
 	return picked, err
 }
 
-// dividing has lock called for n rows. If one of them is pinned, and the statement cannot skip it, each half is tried
-// by itself, down to one row, which is left out.
-func (t *Table) dividing(n int, lock func(from, to int) error) error {
-	var try func(from, to int) error
-	try = func(from, to int) error {
-		err := lock(from, to)
-		switch {
-		case !t.dialect.PicksOrFails || t.errors(err) != dialect.Blocked:
-			return err
-		case to-from <= 1:
-			return nil
-		}
-		middle := (from + to) / 2
-		return cmp.Or(try(from, middle), try(middle, to))
-	}
-	return try(0, n)
-}
-
-// inTransaction runs fn in a transaction of its own and commits it, unless fn fails.
-func (t *Table) inTransaction(ctx context.Context, level sql.IsolationLevel, fn func(executor) error) error {
-	tx, err := t.pool.Begin(ctx, &sql.TxOptions{Isolation: level})
-	if err != nil {
-		return err
-	}
-	if err := fn(tx); err != nil {
-		// fn's error says more than that of a rollback, which a broken connection does by itself.
-		_ = tx.Rollback()
-		return err
-	}
-	return tx.Commit()
+// failsToPick reports whether a row is pinned, and the statement cannot skip it.
+func (t *Table) failsToPick(err error) bool {
+	return t.dialect.PicksOrFails && t.errors(err) == dialect.Blocked
 }
 
 // changeJoint changes the rows of a joint claim: by many, which skips those that are pinned, and then those one by

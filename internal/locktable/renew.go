@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // MaxRenewals is how many rows [Table.RenewAll] takes at most, those of joint claims counted one by one: MySQL
@@ -24,6 +25,7 @@ func (t *Table) Renew(ctx context.Context, c Claim, pinnedFor time.Duration, lat
 	if t.file.isGone() {
 		return false, nil
 	}
+	ctx = transaction.Urgent(ctx)
 	p := renewing
 	p.pinned = pinnedFor
 	return callAlone(ctx, t, p, c.TTL, func(ctx context.Context) (bool, error) {
@@ -48,6 +50,7 @@ func (t *Table) RenewUnpinned(ctx context.Context, c Claim, late func()) (bool, 
 	if t.file.isGone() {
 		return false, nil
 	}
+	ctx = transaction.Urgent(ctx)
 	p := renewing
 	if t.dialect.Embedded {
 		p.races, p.answer, p.exact = 0, unpinnedTimeout, true
@@ -61,7 +64,7 @@ func (t *Table) RenewUnpinned(ctx context.Context, c Claim, late func()) (bool, 
 		}
 	})
 	if err == nil && got == Pinned || t.dialect.Embedded && (Is(err, Race) || Is(err, NoAnswer)) {
-		err = &Error{p.op, PinnedRow, cmp.Or(err, errPinnedNow)}
+		err = &Error{Op: p.op, Kind: PinnedRow, Err: cmp.Or(err, errPinnedNow)}
 	}
 	return err == nil && got == Renewed, err
 }
@@ -95,7 +98,7 @@ func (t *Table) RenewAll(ctx context.Context, claims []Claim) ([]Outcome, error)
 		return make([]Outcome, len(claims)), nil // Lost, as the rows are for all others
 	}
 	v := together(flattened(claims))
-	return call(ctx, t.errors, renewingAll, func(ctx context.Context) ([]Outcome, error) {
+	return call(transaction.Urgent(ctx), t.errors, renewingAll, func(ctx context.Context) ([]Outcome, error) {
 		rows, err := t.renewAll(ctx, v)
 		if err != nil {
 			return nil, err
@@ -104,27 +107,31 @@ func (t *Table) RenewAll(ctx context.Context, claims []Claim) ([]Outcome, error)
 	})
 }
 
-func (t *Table) renewAll(ctx context.Context, v values) ([]Outcome, error) {
-	refusals := maxRefusals
-	return t.renewParts(ctx, v, &refusals)
-}
-
 // maxRefusals is how often the statement is sent for halves of its rows, after the server has refused one of them. If
 // it refuses many, it may be about all, and to ask for each of them would be of no use.
 const maxRefusals = 64
 
-// renewParts renews rows by one statement. A row that the server refuses must not keep the others from being renewed:
-// the statement is then sent for halves. The row counts as pinned, for the caller's own statement has an error that
-// says why.
-func (t *Table) renewParts(ctx context.Context, v values, refusals *int) ([]Outcome, error) {
-	renewed, _, err := t.changeMany(ctx, t.pool.TryOutside(), t.statements.renewAll, v)
-	if t.errors.isOf(err, dialect.Refused) && *refusals > 0 {
-		*refusals--
-		if len(v.rows) == 1 {
-			return []Outcome{Pinned}, nil
-		}
-		return t.renewHalves(ctx, v, refusals)
+// renewAll renews rows by one statement. A row that the server refuses must not keep the others from being renewed.
+// It counts as pinned, for the caller's own statement has an error that says why.
+func (t *Table) renewAll(ctx context.Context, v values) ([]Outcome, error) {
+	outcomes, left := slices.Repeat([]Outcome{Pinned}, len(v.rows)), maxRefusals
+	refused := func(err error) bool {
+		left--
+		return left >= 0 && t.errors.isOf(err, dialect.Refused)
 	}
+	err := dividing(len(v.rows), refused, func(from, to int) error {
+		some, err := t.renewSome(ctx, v.part(from, to))
+		copy(outcomes[from:to], some)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+func (t *Table) renewSome(ctx context.Context, v values) ([]Outcome, error) {
+	renewed, _, err := t.changeMany(ctx, t.pool.TryOutside(), t.statements.renewAll, v)
 	if err != nil {
 		return nil, err
 	}
@@ -146,19 +153,6 @@ func (t *Table) renewParts(ctx context.Context, v values, refusals *int) ([]Outc
 		}
 	}
 	return outcomes, nil
-}
-
-func (t *Table) renewHalves(ctx context.Context, v values, refusals *int) (all []Outcome, err error) {
-	rows := v.rows
-	for _, half := range [][]Claim{rows[:len(rows)/2], rows[len(rows)/2:]} {
-		v.rows = half
-		outcomes, err := t.renewParts(ctx, v, refusals)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, outcomes...)
-	}
-	return all, nil
 }
 
 // renewJoint renews all rows of c, and waits for those that are pinned.

@@ -1,19 +1,22 @@
 package locktable
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
-// An inspector asks a database what it is and what its tables are like.
+// An inspector asks a database, on one connection, what it is and what its tables are like.
 type inspector struct {
-	db      *sql.DB
+	db      *sql.Conn
 	dialect dialect.Dialect
 	names   dialect.Names
 
@@ -21,12 +24,16 @@ type inspector struct {
 	unverified bool // whether the server may be one that sqllock does not support
 }
 
-// A finding is what the database says of itself and of the lock table.
+// A finding is what the database says of itself and of the tables.
 type finding struct {
 	server string // its name and version
 	layout dialect.Layout
 	// collation is that of LOCK_KEY if it takes different keys for one, or "".
 	collation string
+	key       string // the unique index by which rows are looked up, or "" for the primary key
+	faults    []Fault
+	// regionFirst reports whether the first column of that is REGION.
+	regionFirst bool
 	// sequence reports whether fencing tokens come from a sequence of MariaDB, or from nowhere on a MariaDB, so that
 	// an acquisition is one statement. It is false on Galera, which may repeat such a statement after it has sent the
 	// first result.
@@ -34,14 +41,31 @@ type finding struct {
 	cluster  *Cluster // nil if the server did not answer that
 }
 
+// Faults returns how the tables of a prefix are not what the protocol needs. plain reports whether keys are stored
+// as they are. Its error is that of [Open] for other reasons: the table is missing, or the server must not be used.
+func Faults(ctx context.Context, db *sql.DB, d dialect.Dialect, names dialect.Names, plain, unverified bool) ([]Fault, error) {
+	found, err := callAlone(ctx, &Table{errors: d.Classify, patience: PatienceOf(ctx)}, opening, 0, func(ctx context.Context) (finding, error) {
+		return transaction.On(ctx, transaction.Pool{DB: db, Dialect: &d}, func(conn *sql.Conn) (finding, error) {
+			return inspector{db: conn, dialect: d, names: names, ascii: !plain, unverified: unverified}.look(ctx)
+		})
+	}, nil)
+	return found.faults, err
+}
+
 // inspect returns what it finds, or an error if the server needs another dialect or is not supported, the table is
-// missing or has other columns, there is nothing to draw fencing tokens from, or the server is not a working member
-// of its cluster.
-func (i inspector) inspect(ctx context.Context) (found finding, err error) {
-	seen, err := i.readTable(ctx)
-	if i.dialect.Classify(err) == dialect.NoKey {
-		return found, wrongTable("%s has no primary key (LOCK_KEY, REGION), or is a view: create the key, or name the table itself by Prefix: %w", i.names.Lock, err)
+// missing or is not what the protocol needs, there is nothing to draw fencing tokens from, or the server is not a
+// working member of its cluster.
+func (i inspector) inspect(ctx context.Context) (finding, error) {
+	found, err := i.look(ctx)
+	if err == nil {
+		err = refusal(found.faults)
 	}
+	return found, err
+}
+
+// look is inspect, except that faults of the tables are no error.
+func (i inspector) look(ctx context.Context) (found finding, err error) {
+	seen, err := i.readTable(ctx)
 	if err != nil {
 		if wrong := i.checkServer(ctx, i.serverOf(ctx, err)); wrong != nil {
 			return found, wrong
@@ -49,29 +73,58 @@ func (i inspector) inspect(ctx context.Context) (found finding, err error) {
 		err = fmt.Errorf("read %s: %w%s", i.names.Lock, err, i.hint())
 		if _, problem := i.cluster(ctx); errors.Is(problem, errNotAMember) {
 			// Even if the table is missing: it must not be created there.
-			err = &Error{opening.op, Failed, fmt.Errorf("%w: %w", problem, err)}
+			err = &Error{Op: opening.op, Kind: Failed, Err: fmt.Errorf("%w: %w", problem, err)}
 		}
 		return found, err
 	}
 	if err := i.checkServer(ctx, seen.server); err != nil {
 		return found, err
 	}
-	layout, err := i.checkTable(seen)
-	if err != nil {
+	if err := i.checkSession(seen); err != nil {
 		return found, err
 	}
-	sequence, err := i.findFence(ctx, layout)
-	if err != nil {
+	found.server = seen.server
+	if missing := i.missing(seen.columns); missing != nil {
+		found.faults = []Fault{*missing}
+		return found, nil
+	}
+	found.layout = dialect.Spring6
+	if has(seen.columns, "EXPIRED_AFTER") {
+		found.layout = dialect.Spring7
+	}
+	if err := i.addFaults(ctx, &found); err != nil {
 		return found, err
 	}
-	cluster, err := i.cluster(ctx)
-	if err == nil && sequence {
-		err = i.checkCluster(cluster)
+	found.cluster, err = i.cluster(ctx)
+	if found.cluster != nil && found.cluster.Galera {
+		if found.sequence {
+			found.faults = append(found.faults, i.galeraFault())
+		}
+		found.sequence = false
 	}
 	if i.names.Fence == "" {
-		sequence = isMariaDB(seen.server) && cluster != nil && !cluster.Galera
+		found.sequence = isMariaDB(seen.server) && found.cluster != nil && !found.cluster.Galera
 	}
-	return finding{seen.server, layout, seen.collation, sequence, cluster}, err
+	return found, err
+}
+
+// addFaults asks for the catalog, and for the source of fencing tokens.
+func (i inspector) addFaults(ctx context.Context, found *finding) error {
+	known, err := i.readCatalog(ctx)
+	if err != nil {
+		return err
+	}
+	if known != nil {
+		known.judge(found.layout, found.server)
+		found.collation, found.faults = known.merging(), known.faults
+		found.key, found.regionFirst = known.ownKey()
+	}
+	if slices.ContainsFunc(found.faults, func(f Fault) bool { return f.Table == i.names.Fence }) {
+		return nil // there is something that may not even be understood
+	}
+	sequence, faults, err := i.findFence(ctx, found.layout)
+	found.sequence, found.faults = sequence, append(found.faults, faults...)
+	return err
 }
 
 // hint says what may be wrong with a prefix that names a schema.
@@ -83,32 +136,28 @@ func (i inspector) hint() string {
 		"and PostgreSQL reads it in lower case)"
 }
 
-// checkCluster returns an error if a sequence must not be used on the server.
-func (i inspector) checkCluster(cluster *Cluster) error {
-	if cluster == nil || !cluster.Galera {
-		return nil
-	}
-	return wrongTable("%s is a sequence, which each node of Galera counts by itself: "+
-		"replace it by a table, as docs/schema.md says (MariaDB's sequence)", i.names.Fence)
+func (i inspector) galeraFault() Fault {
+	return Fault{Table: i.names.Fence, Text: "is a sequence, which each node of Galera counts by itself", Cure: "replace it by a table, as docs/schema.md says (MariaDB's sequence)"}
 }
 
 // cluster returns what the server says of its cluster, and an error if it must not be used. It returns nil for a
 // server that does not answer that: it may belong to none.
 func (i inspector) cluster(ctx context.Context) (*Cluster, error) {
 	found, err := ReadCluster(ctx, i.db, i.dialect)
+	if i.dialect.Classify(err) == dialect.Closed {
+		return nil, err
+	}
 	if err != nil {
 		return nil, ctx.Err()
 	}
 	return &found, found.Problem()
 }
 
-// A description is what the server says of itself, of the session and of the table. What is wrong with the latter two
-// says so; "" is right.
+// A description is what the server says of itself, of the session and of the table.
 type description struct {
-	server             string // its name and version
-	session, table     string
-	charset, collation string // of LOCK_KEY, if they are not those that every key survives
-	columns            []*sql.ColumnType
+	server  string // its name and version
+	session string // what is wrong with it, or ""
+	columns []string
 }
 
 // readTable has the server describe the table.
@@ -118,10 +167,12 @@ func (i inspector) readTable(ctx context.Context) (d description, err error) {
 		return d, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
-	if d.columns, err = rows.ColumnTypes(); err != nil {
+	if d.columns, err = rows.Columns(); err != nil {
 		return d, err
 	}
-	into := []any{&d.server, &d.session, &d.table, &d.charset, &d.collation}
+	// They are NULL where MariaDB's EMPTY_STRING_IS_NULL has '' read so.
+	var server, session sql.NullString
+	into := []any{&server, &session}
 	d.columns = d.columns[len(into):]
 	for range d.columns {
 		into = append(into, new(any)) // NULL
@@ -131,14 +182,15 @@ func (i inspector) readTable(ctx context.Context) (d description, err error) {
 			return d, err
 		}
 	}
+	d.server, d.session = server.String, session.String
 	return d, rows.Err()
 }
 
 // serverOf returns the name and version of a server that refused the first statement with err, or "". It may be of
 // another kind, on which the table must not be created.
 func (i inspector) serverOf(ctx context.Context, err error) string {
-	if class := i.dialect.Classify(err); class != dialect.Unknown && class != dialect.Schema || i.db.Stats().OpenConnections == 0 {
-		return "" // the dialect knows what is wrong, or there is no server to ask
+	if class := i.dialect.Classify(err); class != dialect.Unknown && class != dialect.Schema {
+		return "" // the dialect knows what is wrong, or the connection is closed
 	}
 	return i.askServer(ctx)
 }
@@ -162,20 +214,24 @@ func isMariaDB(server string) bool { return strings.Contains(server, "MariaDB") 
 // [Open]. It returns an error of kind [WrongTable] if that sequence must not be used.
 func HasSequence(ctx context.Context, db *sql.DB, d dialect.Dialect, names dialect.Names) (bool, error) {
 	return callAlone(ctx, &Table{errors: d.Classify, patience: PatienceOf(ctx)}, opening, 0, func(ctx context.Context) (bool, error) {
-		i := inspector{db: db, dialect: d, names: names}
-		sequence, err := i.findFence(ctx, dialect.Spring7)
-		if err == nil && sequence {
-			cluster, _ := i.cluster(ctx) // that it is a working member is not checked with a given layout
-			err = i.checkCluster(cluster)
-		}
-		return sequence, err
+		return transaction.On(ctx, transaction.Pool{DB: db, Dialect: &d}, func(conn *sql.Conn) (bool, error) {
+			i := inspector{db: conn, dialect: d, names: names}
+			sequence, faults, err := i.findFence(ctx, dialect.Spring7)
+			if err == nil && sequence {
+				// That it is a working member is not checked with a given layout.
+				if cluster, _ := i.cluster(ctx); cluster != nil && cluster.Galera {
+					faults = append(faults, i.galeraFault())
+				}
+			}
+			return sequence, cmp.Or(err, refusal(faults))
+		})
 	}, nil)
 }
 
 // findFence checks that there is what fencing tokens are drawn from, and reports whether it is a sequence of MariaDB.
-func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequence bool, err error) {
+func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequence bool, _ []Fault, err error) {
 	if i.names.Fence == "" {
-		return false, nil
+		return false, nil, nil
 	}
 	rows, err := i.db.QueryContext(ctx, i.dialect.Statements(layout, i.names).Fence)
 	if err != nil {
@@ -185,26 +241,27 @@ func (i inspector) findFence(ctx context.Context, layout dialect.Layout) (sequen
 			if layout == dialect.Spring6 {
 				kind = NoFence
 			}
-			err = &Error{opening.op, kind, err}
+			err = &Error{Op: opening.op, Kind: kind, Err: err}
 		}
-		return false, err
+		return false, nil, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	c := catalog{inspector: i}
 	for rows.Next() {
-		row, broken := scanByName(rows)
-		if broken != nil {
-			return false, broken
+		row, err := scanByName(rows)
+		if err != nil {
+			return false, nil, err
 		}
 		if definition, ok := row["Create Table"]; ok && !autoIDCache.MatchString(text(definition)) {
-			err = wrongTable("%s lacks AUTO_ID_CACHE 1, so that each server of TiDB would draw fencing tokens from numbers of its own, and they would not rise: "+
-				"replace it as docs/clusters.md says (TiDB)", i.names.Fence)
+			c.refuse("FENCE", "lacks AUTO_ID_CACHE 1, so that each server of TiDB would draw fencing tokens from numbers of its own, and they would not rise",
+				"replace it as docs/clusters.md says (TiDB)")
 		}
 		if cache, ok := row["cache_size"]; ok && i.dialect.Name == dialect.MySQL().Name {
 			sequence = true
-			err = checkSequence(i.names.Fence, text(cache), text(row["increment"]), text(row["cycle_option"]))
+			c.judgeSequence(numbers{text(row["increment"]), text(cache), text(row["cycle_option"]), text(row["minimum_value"]), text(row["maximum_value"])})
 		}
 	}
-	return sequence, errors.Join(err, rows.Err())
+	return sequence, c.faults, rows.Err()
 }
 
 // autoIDCache matches the option in what TiDB's SHOW CREATE TABLE returns.
@@ -228,16 +285,6 @@ func scanByName(rows *sql.Rows) (map[string]any, error) {
 	return row, err
 }
 
-// checkSequence checks a sequence of MariaDB. Numbers that are cached are in the memory of one server: a replica that
-// is promoted might give lower ones.
-func checkSequence(name, cache, increment, cycle string) error {
-	if cache == "0" && increment == "1" && cycle == "0" {
-		return nil
-	}
-	return wrongTable("the sequence %s has a cache of %s, an increment of %s and CYCLE %s, and fencing tokens might go back: "+
-		"ALTER SEQUENCE %[1]s INCREMENT BY 1 NOCACHE NOCYCLE", name, cache, increment, cycle)
-}
-
 // text returns a value that a driver returned as bytes or as a number.
 func text(value any) string {
 	if bytes, ok := value.([]byte); ok {
@@ -246,58 +293,29 @@ func text(value any) string {
 	return fmt.Sprint(value)
 }
 
-// checkTable returns the layout of the table, or an error if locks would not work in it, or not over the connection
-// that described it.
-func (i inspector) checkTable(d description) (dialect.Layout, error) {
-	if d.table != "" {
-		return 0, wrongTable("%s: %s", i.names.Lock, d.table)
-	}
-	found := make(map[string]bool)
-	for _, c := range d.columns {
-		name := strings.ToUpper(c.Name())
-		found[name] = true
-		if name != "CREATED_DATE" && name != "EXPIRED_AFTER" {
-			continue
-		}
-		if i.dialect.Name == dialect.MySQL().Name && c.DatabaseTypeName() == "TIMESTAMP" {
-			return 0, wrongTable("column %s of %s is a TIMESTAMP, which sessions of different time zones read differently, so a lease has no one end: "+
-				"change it to DATETIME(6), while no program uses the table", name, i.names.Lock)
-		}
-		// Spring 4.3 left whole seconds on MySQL: a lease rounded down to one ends before its holder knows.
-		if _, digits, known := c.DecimalSize(); known && digits < 3 {
-			return 0, wrongTable("column %s of %s keeps %d digits of a second, a lease needs 6: change it to DATETIME(6)", name, i.names.Lock, digits)
-		}
-	}
+// missing returns a fault if the table lacks a column, or nil.
+func (i inspector) missing(columns []string) *Fault {
 	for _, name := range []string{"LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE"} {
-		if !found[name] {
-			return 0, wrongTable("%s has no column %s: it is not a lock table of Spring Integration or of `sqllock migrate up`", i.names.Lock, name)
+		if !has(columns, name) {
+			return &Fault{Table: i.names.Lock, Text: "has no column " + name + ", as a lock table of Spring Integration or of `sqllock migrate up` has", Cure: "name another table by Prefix"}
 		}
 	}
-	if err := i.checkText(d); err != nil {
-		return 0, err
-	}
-	if found["EXPIRED_AFTER"] {
-		return dialect.Spring7, nil
-	}
-	return dialect.Spring6, nil
+	return nil
 }
 
-// checkText returns an error if a key, or the region, could be written otherwise than it is read by others. That does
-// not concern ASCII, which is the same everywhere.
-func (i inspector) checkText(d description) error {
-	switch {
-	case i.ascii:
-		return nil
-	case d.session != "":
-		return &Error{opening.op, WrongSession, fmt.Errorf("the session translates text, so a key would be another one for other sessions: %s", d.session)}
-	case d.charset != "":
-		return wrongTable("LOCK_KEY of %s has the character set %s, which lacks characters that a key may have: "+
-			"ALTER TABLE %[1]s CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, while no program uses it", i.names.Lock, d.charset)
-	default:
+func has(columns []string, name string) bool {
+	return slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, name) })
+}
+
+// checkSession returns an error if a key, or the region, could be written otherwise than it is read by others. That
+// does not concern ASCII, which is the same everywhere.
+func (i inspector) checkSession(d description) error {
+	if i.ascii || d.session == "" {
 		return nil
 	}
+	return &Error{Op: opening.op, Kind: WrongSession, Err: fmt.Errorf("the session translates text, so a key would be another one for other sessions: %s", d.session)}
 }
 
 func wrongTable(format string, args ...any) error {
-	return &Error{opening.op, WrongTable, fmt.Errorf(format, args...)}
+	return &Error{Op: opening.op, Kind: WrongTable, Err: fmt.Errorf(format, args...)}
 }

@@ -26,7 +26,7 @@ func TestHasSequence(t *testing.T) {
 			check.Must(t, err)
 			t.Cleanup(func() { _ = mocked.Close() }) // the mock did not expect it
 			mock.ExpectQuery("FENCE").WillReturnRows(
-				sqlmock.NewRows([]string{"increment", "cache_size", "cycle_option"}).AddRow(1, test.cache, 0))
+				sqlmock.NewRows([]string{"minimum_value", "maximum_value", "increment", "cache_size", "cycle_option"}).AddRow(1, "9223372036854775806", 1, test.cache, 0))
 			mock.ExpectQuery("SELECT CAST").WillReturnRows(sqlmock.NewRows([]string{"name", "value"}).AddRow("WSREP_ON", test.wsrep))
 			found, err := HasSequence(t.Context(), mocked, dialect.MySQL(), dialect.Names{Fence: "FENCE"})
 			if test.good && (err != nil || !found) || !test.good && !Is(err, WrongTable) {

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +82,6 @@ type values struct {
 	client  string        // what the holders of a client begin with
 	token   int64
 	limit   int
-	turn    int64
 	rows    []Claim
 	keys    []string // instead of those of rows
 }
@@ -133,6 +133,39 @@ func (v values) only(ids map[rowID]bool) values {
 	}
 	v.rows = some
 	return v
+}
+
+// part returns v for some of the rows, or keys, that it is about.
+func (v values) part(from, to int) values {
+	if v.keys != nil {
+		v.keys = v.keys[from:to]
+	} else {
+		v.rows = v.rows[from:to]
+	}
+	return v
+}
+
+// parts returns v in parts of n rows, or keys, or as it is if it is about one row alone.
+func (v values) parts(n int) iter.Seq[values] {
+	return func(yield func(values) bool) {
+		if v.len() <= n {
+			yield(v)
+			return
+		}
+		for from := 0; from < v.len(); from += n {
+			if !yield(v.part(from, min(from+n, v.len()))) {
+				return
+			}
+		}
+	}
+}
+
+// len is how many rows, or keys, v is about.
+func (v values) len() int {
+	if v.keys != nil {
+		return len(v.keys)
+	}
+	return len(v.rows)
 }
 
 // together are the values of one statement for many rows. In the four-column layout acquisitions share the
@@ -203,10 +236,11 @@ func proposed(rows []Claim) string {
 		Key    string `json:"k"`
 		Holder string `json:"h"`
 		Left   int64  `json:"l"`
+		Turn   int64  `json:"t,omitempty"`
 	}
 	all := make([]row, len(rows))
 	for i, c := range inOrder(rows) {
-		all[i] = row{c.LockKey, c.Holder, c.TTL.Microseconds()}
+		all[i] = row{c.LockKey, c.Holder, c.TTL.Microseconds(), c.turn}
 	}
 	const each = 128 // and a bit more than most
 	var text strings.Builder
@@ -215,10 +249,13 @@ func proposed(rows []Claim) string {
 	return text.String()
 }
 
+// BetweenRows separates the rows of a text that has as many of them as there are claims. No other text has it.
+const BetweenRows = "),\n("
+
 // bindRows returns the text and arguments of s with a row of its own for each of v.rows, where the database takes no
 // JSON.
 func (s statement) bindRows(row statement, v values) (string, []any) {
-	between := ", "
+	between := strings.Trim(BetweenRows, "()")
 	if strings.HasPrefix(row.text, "SELECT ") {
 		between = " UNION ALL "
 	}
@@ -250,20 +287,38 @@ func (s statement) list(items []string) any {
 
 // statements are the compiled texts of one dialect, layout and table.
 type statements struct {
-	acquire, acquireAll, acquireRow, draw, drawOne, trim, peek, peekAll, list, listFirst, count, held, renew, pick, pickRow, pickAny, heldAll, keep statement
+	draw, drawOne, trim, peek, peekAll, list, listFirst, count, held, renew, pick, pickRow, pickAny, heldAll, keep statement
+
+	// plain acquires rows, and inOrder only those whose turn is free.
+	plain, inOrder acquisitions
 
 	peekCurrent statement // see current.go
 	// guards are for one row, guardsAll for several.
-	guards, guardsAll guards
-	// acquireVerified and acquireAllVerified also return the isolation in which they ran, or are "".
-	acquireVerified, acquireAllVerified statement
-	// acquireMessage and acquireAllMessage are transactions in one message each, or "". acquireJoint leaves its
-	// transaction open.
-	acquireMessage, acquireAllMessage, acquireJoint                            statement
+	guards, guardsAll                                                          guards
+	pin                                                                        statement // "" if no server can say it
 	renewAll, keepAll, releaseAll                                              many
 	release, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
 	writeNames, writeName, names, allNames, oldNames, deleteNames              statement
 	cluster, clusterVariables, beforeCurrent, afterCurrent                     string
+}
+
+// acquisitions are the statements that acquire.
+type acquisitions struct {
+	one, all, row statement
+	// oneVerified and allVerified also return the isolation in which they ran, or are "".
+	oneVerified, allVerified statement
+	// oneMessage and allMessage are transactions in one message each, or "". joint leaves its transaction open.
+	oneMessage, allMessage, joint statement
+}
+
+// acquiring returns the statements for claims.
+func (s *statements) acquiring(claims ...Claim) *acquisitions {
+	for i := range claims {
+		if claims[i].turn != 0 {
+			return &s.inOrder
+		}
+	}
+	return &s.plain
 }
 
 // A many is a statement that changes many rows. Where there is a pick, it must be given only rows that were picked.
@@ -278,25 +333,59 @@ type levels struct{ acquire, joint string }
 // that the server is a member of its cluster.
 type guards struct{ locking, writing, anywhere statement }
 
+// A compiled is a text and the statement that is made of it.
+type compiled struct {
+	text string
+	into *statement
+}
+
+// compileEach compiles texts.
+func compileEach(d dialect.Dialect, region string, texts ...compiled) (err error) {
+	for _, each := range texts {
+		if *each.into, err = compile(each.text, d, region); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compileAcquisitions compiles the texts that acquire. If verify is true, some return the
+// isolation in which they ran.
+func compileAcquisitions(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region string, in levels, verify bool) (a acquisitions, err error) {
+	texts := d.Statements(layout, names)
+	all := texts.AcquireAll
+	if texts.AcquireRow != "" { // bindRows fills it in
+		all = strings.Replace(all, ":rows", "{rows}", 1)
+	}
+	var oneVerified, allVerified string
+	if verify {
+		oneVerified, allVerified = texts.Acquire+", "+texts.Isolation, all+", "+texts.Isolation
+	}
+	many := []string{all, texts.DrawOne, texts.Number, texts.HeldAll}
+	if d.ReturnsHolder {
+		many = many[:1]
+	}
+	return a, compileEach(d, region,
+		compiled{texts.Acquire, &a.one},
+		compiled{all, &a.all},
+		compiled{texts.AcquireRow, &a.row},
+		compiled{oneVerified, &a.oneVerified},
+		compiled{allVerified, &a.allVerified},
+		compiled{message(in.acquire, texts.Acquire, texts.Draw, texts.Outcome), &a.oneMessage},
+		compiled{message(in.acquire, many...), &a.allMessage},
+		compiled{begun(in.joint, many...), &a.joint},
+	)
+}
+
 // compileAll compiles the texts. If verify is true, there are acquisitions that return the isolation in which they
 // ran.
 func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, region string, in levels, verify bool) (statements, error) {
 	texts := d.Statements(layout, names)
-	acquireAll := texts.AcquireAll
 	writeNames := texts.WriteNames
-	if texts.AcquireRow != "" { // bindRows fills them in
-		acquireAll = strings.Replace(acquireAll, ":rows", "{rows}", 1)
+	if texts.AcquireRow != "" { // bindRows fills it in
 		writeNames = strings.Replace(writeNames, ":rows", "{rows}", 1)
 	}
 	allNames, _, _ := strings.Cut(texts.Names, " WHERE ")
-	var acquireVerified, acquireAllVerified string
-	if verify {
-		acquireVerified, acquireAllVerified = texts.Acquire+", "+texts.Isolation, acquireAll+", "+texts.Isolation
-	}
-	acquiring := []string{acquireAll, texts.DrawOne, texts.Number, texts.HeldAll}
-	if d.ReturnsHolder {
-		acquiring = acquiring[:1]
-	}
 	together := func(change string) string {
 		if in.joint == "" || texts.PickAll == "" {
 			return ""
@@ -308,18 +397,16 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		cluster: texts.Cluster, clusterVariables: texts.ClusterVariables,
 		beforeCurrent: texts.BeforeCurrent, afterCurrent: texts.AfterCurrent,
 	}
-	for _, each := range []struct {
-		text string
-		into *statement
-	}{
-		{texts.Acquire, &all.acquire},
-		{acquireAll, &all.acquireAll},
-		{texts.AcquireRow, &all.acquireRow},
-		{acquireVerified, &all.acquireVerified},
-		{acquireAllVerified, &all.acquireAllVerified},
-		{message(in.acquire, texts.Acquire, texts.Draw, texts.Outcome), &all.acquireMessage},
-		{message(in.acquire, acquiring...), &all.acquireAllMessage},
-		{begun(in.joint, acquiring...), &all.acquireJoint},
+	var err error
+	if all.plain, err = compileAcquisitions(d, layout, names, region, in, verify); err != nil {
+		return statements{}, err
+	}
+	if d.Turns(names).Begin != "" {
+		if all.inOrder, err = compileAcquisitions(d.InOrder(), layout, names, region, in, verify); err != nil {
+			return statements{}, err
+		}
+	}
+	err = compileEach(d, region, []compiled{
 		{texts.PeekAll, &all.peekAll},
 		{texts.PeekCurrent, &all.peekCurrent},
 		{texts.DrawOne, &all.drawOne},
@@ -328,6 +415,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.Draw, &all.draw},
 		{texts.Trim, &all.trim},
 		{texts.Peek, &all.peek},
+		{texts.Pin, &all.pin},
 		{texts.List, &all.list},
 		{texts.ListFirst, &all.listFirst},
 		{texts.Count, &all.count},
@@ -358,13 +446,8 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{allNames, &all.allNames},
 		{texts.OldNames, &all.oldNames},
 		{texts.DeleteNames, &all.deleteNames},
-	} {
-		var err error
-		if *each.into, err = compile(each.text, d, region); err != nil {
-			return statements{}, err
-		}
-	}
-	return all, nil
+	}...)
+	return all, err
 }
 
 // messageLevel returns how an isolation is written in a message.

@@ -2,6 +2,7 @@ package locktable
 
 import (
 	"database/sql"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,10 +65,12 @@ type Table struct {
 	polls       polls
 	polled      *limiter      // for waiters whose poll has failed
 	patience    time.Duration // see [WithPatience]; 0 without
+	room        room
 	leftovers   leftovers
 	keepsValues atomic.Bool // see KeepValues
 	inFlight    inFlight
 	named       knownNames
+	pinSoon     sync.Mutex // while PinSoon asks
 }
 
 // NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that no other acquisition of

@@ -96,6 +96,10 @@ func (t *Table) trim(token int64) {
 	defer cancel()
 	// The lock is acquired: what is left in that table does not concern its holder.
 	_, _ = bounded.Do(ctx, bounded.Grace, func() (int64, error) {
-		return exec(ctx, t.pool.DB, t.statements.trim, values{token: trimBefore(token)})
+		try, n := t.pool.Try(), int64(0)
+		for try.Next(ctx) {
+			n, try.Err = exec(ctx, try.Conn, t.statements.trim, values{token: trimBefore(token)})
+		}
+		return n, try.Err
 	}, nil)
 }

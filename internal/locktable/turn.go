@@ -17,6 +17,7 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/jitter"
+	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 const (
@@ -46,56 +47,52 @@ var (
 	// ErrOutOfTurn is told to OnFallback: a caller waits like one of a lock that is not fair.
 	ErrOutOfTurn = errors.New("a caller waits for a lock without its turn")
 
-	errNoTurns = errors.New("the order of arrival between processes needs sessions that queue on a server: those of PostgreSQL, MySQL or MariaDB")
-	errNodes   = errors.New("the order of arrival between processes needs one server: sessions on several nodes of a cluster do not queue together")
-	errOneConn = errors.New("the order of arrival between processes: a caller that waits for its turn keeps a connection, and the pool has only one: " +
-		"give it more by SetMaxOpenConns, or set RepositoryOptions.Turns")
-	errPooledTurns = errors.New("the order of arrival between processes: a pooler in front of the server gives its few sessions out for a transaction each, " +
-		"and callers that wait for their turns would keep them from all others: give Open a DSN of the server itself, or NewRepository a pool of such sessions " +
-		"as RepositoryOptions.Turns")
-	errNoPlace = errors.New("all sessions that may wait for turns do: 16, half of the pool's limit, or 2 without a limit; " +
-		"RepositoryOptions.Turns may have more")
+	errNoTurns    = errors.New("the option Fair needs PostgreSQL, MySQL or MariaDB")
+	errNodes      = errors.New("the option Fair needs a single server: sessions on several nodes of a cluster do not queue together")
+	errStatements = errors.New("the option Fair needs binlog_format=MIXED or ROW: with STATEMENT replicas would decide for themselves whether a turn is free, " +
+		"and write rows that this server does not have")
+	errOneConn = errors.New("the option Fair needs a second connection: a caller that waits for its turn keeps one, and the pool is limited to one: " +
+		"raise SetMaxOpenConns, or set RepositoryOptions.Turns")
+	errPooledTurns = errors.New("the option Fair needs sessions of the server itself: callers that wait for their turns would occupy those of the transaction pooler: " +
+		"give Open a DSN of the server, or set RepositoryOptions.Turns to a pool that connects to it directly")
+	errNoPlace = errors.New("no session left to queue in (the limit is 16, half of the pool's limit, or 2 without one): " +
+		"RepositoryOptions.Turns can have more")
 	errPoolInUse = errors.New("all connections of the pool are in use")
 	errNoWait    = errors.New("the server does not let a session wait for its turn")
 	errTurnOver  = errors.New("the server has ended a long wait for the turn")
 	errUnpaired  = errors.New("the pool has no second connection")
 )
 
-// turnSessions counts the sessions that wait for turns, or have them, of each pool: several tables over one leave connections
-// to each other.
-var turnSessions = struct {
-	mu sync.Mutex
-	of map[*sql.DB]int
-}{of: make(map[*sql.DB]int)}
-
 // turns are the sessions in which callers of this table wait for turns, or have them.
 type turns struct {
 	pool       *sql.DB
-	shared     bool // with all else that the table sends
+	gate       *transaction.Gate // counts the sessions, over all tables
+	shared     bool              // with all else that the table sends
 	texts      dialect.Turns
 	onFallback func(error)               // may be nil
 	refused    error                     // why there are none, or nil
 	told       atomic.Pointer[time.Time] // when onFallback was last told something
 	direct     atomic.Bool               // no pooler was found in front of the server
 	checks     *limiter                  // of that
-	isFree     statement
+	waits      waits
 }
 
-func (t *Table) openTurns(config Config) (err error) {
+func (t *Table) openTurns(config Config) {
 	u := &t.turns
 	u.onFallback, u.texts, u.checks = config.OnFallback, t.dialect.Turns(t.names), newLimiter(1)
 	u.pool, u.shared = config.Turns, config.Turns == nil
 	if u.shared {
 		u.pool = config.DB
 	}
+	u.gate = transaction.GateOf(u.pool)
 	switch {
 	case u.texts.Begin == "":
 		u.refused = errNoTurns
 	case t.home.Galera, t.home.RefusesSerializable():
 		u.refused = errNodes
+	case t.home.replicatesStatements():
+		u.refused = errStatements
 	}
-	u.isFree, err = compile(u.texts.IsFree, t.dialect, t.region)
-	return err
 }
 
 // limit is how many sessions there may be now. Half of a pool that is shared is for all else. If that has no limit, there may
@@ -111,22 +108,6 @@ func (u *turns) limit() int {
 		most /= 2
 	}
 	return min(most, maxTurns)
-}
-
-// add counts n sessions more, if there may be so many.
-func (u *turns) add(n int) bool {
-	limit := u.limit()
-	turnSessions.mu.Lock()
-	defer turnSessions.mu.Unlock()
-	switch now := turnSessions.of[u.pool] + n; {
-	case n > 0 && now > limit:
-		return false
-	case now == 0:
-		delete(turnSessions.of, u.pool) // or the pool would stay in memory
-	default:
-		turnSessions.of[u.pool] = now
-	}
-	return true
 }
 
 // hasFree reports whether n connections of the pool can be had without waiting for others.
@@ -150,7 +131,7 @@ func (t *Table) CheckTurns() error {
 		err = errOneConn
 	}
 	if err != nil {
-		return &Error{"", WrongSession, err}
+		return &Error{Kind: WrongSession, Err: err}
 	}
 	return nil
 }
@@ -159,25 +140,6 @@ func (t *Table) CheckTurns() error {
 func (t *Table) turnOf(lockKey string) int64 {
 	sum := sha256.Sum256([]byte(t.Topic(lockKey)))
 	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // any number will do
-}
-
-// TurnIsFree reports whether no session has the turn of a key. Then none waits for it, either.
-func (t *Table) TurnIsFree(ctx context.Context, lockKey string) (bool, error) {
-	if err := t.checkDirect(ctx); err != nil {
-		return false, err
-	}
-	if t.reads != nil {
-		if err := t.reads.take(ctx); err != nil {
-			return false, t.errors.explain(ctx, reading.op, err)
-		}
-	}
-	n, err := callAlone(ctx, t, reading, 0, func(ctx context.Context) (int, error) {
-		return t.count(ctx, t.turns.isFree, values{turn: t.turnOf(lockKey)})
-	}, nil)
-	if t.reads != nil {
-		t.reads.cancel(err)
-	}
-	return n > 0, err
 }
 
 // checkDirect returns an error if a pooler gives one session of the server to two connections, until it is known that none does.
@@ -190,22 +152,37 @@ func (t *Table) checkDirect(ctx context.Context) error {
 	if err := u.checks.take(ctx); err != nil { // two at a time could each have one of two connections
 		return t.errors.explain(ctx, reading.op, err)
 	}
-	shared, err := callAlone(ctx, t, reading, 0, func(ctx context.Context) (bool, error) {
+	known, err := callAlone(ctx, t, reading, 0, func(ctx context.Context) (bool, error) {
 		if u.direct.Load() {
-			return false, nil
+			return true, nil
 		}
-		return SharesSessions(ctx, u.pool, u.texts.Session)
+		return checkDirect(ctx, u.pool, u.texts.Session)
 	}, nil)
 	u.checks.cancel(err)
-	switch {
-	case errors.Is(err, errUnpaired):
-		return nil
-	case err == nil && shared:
-		return &Error{"", WrongSession, errPooledTurns}
-	case err == nil:
+	if known {
 		u.direct.Store(true)
 	}
 	return err
+}
+
+// CheckDirect returns a [WrongSession] if a pooler gives one session of the server to two connections, as
+// [SharesSessions] finds out. If there is no second connection, nothing is known, and it returns nil.
+func CheckDirect(ctx context.Context, db *sql.DB, question string) error {
+	_, err := checkDirect(ctx, db, question)
+	return err
+}
+
+// checkDirect is CheckDirect. known is true if there is no such pooler.
+func checkDirect(ctx context.Context, db *sql.DB, question string) (known bool, err error) {
+	shared, err := SharesSessions(ctx, db, question)
+	switch {
+	case errors.Is(err, errUnpaired):
+		return false, nil
+	case err == nil && shared:
+		return false, &Error{Kind: WrongSession, Err: errPooledTurns}
+	default:
+		return err == nil, err
+	}
 }
 
 // poolerTries is how often two connections are compared. Other clients of a pooler may come in between.
@@ -253,6 +230,8 @@ type Turn struct {
 	conn  *sql.Conn
 	key   int64
 	kept  time.Time
+
+	session int64 // the server's number of the session, where it counts
 }
 
 // text returns a text with the number of the key. It has no arguments, so no driver prepares it.
@@ -264,8 +243,9 @@ func (turn *Turn) text(of string) string {
 // waits is closed.
 //
 // The server ends each wait after a minute, and the place in the queue is lost: on PostgreSQL a statement that waits keeps
-// VACUUM from removing rows. Then TakeTurn waits anew. If there can be no turn now, it returns an error, which OnFallback
-// is told once in a while. It is not told a [NoAnswer], which holds for all statements, or a [WrongSession].
+// VACUUM from removing rows. So it is, a second later, when the server waits for such a statement. Then TakeTurn
+// waits anew. If there can be no turn now, it returns an error, which OnFallback is told once in a while. It is not
+// told a [NoAnswer], which holds for all statements, or a [WrongSession].
 func (t *Table) TakeTurn(ctx context.Context, lockKey string) (*Turn, error) {
 	for tries := 1; ; tries++ {
 		turn, err := t.takeTurn(ctx, lockKey)
@@ -317,16 +297,21 @@ func (t *Table) takeTurn(ctx context.Context, lockKey string) (*Turn, error) {
 // connectTurn returns a session that can wait for the turn of a key.
 func (t *Table) connectTurn(ctx context.Context, lockKey string) (*Turn, error) {
 	u := &t.turns
-	if !u.add(1) {
+	if !u.gate.Keep(1, u.limit()) {
 		return nil, errNoPlace
 	}
 	conn, err := u.pool.Conn(ctx)
 	if err != nil {
-		u.add(-1)
+		u.gate.Keep(-1, 0)
 		return nil, err
 	}
 	turn := &Turn{table: t, conn: conn, key: t.turnOf(lockKey)}
-	if err := conn.PingContext(ctx); err != nil { // a connection of the pool may have died silently
+	if u.texts.Session != "" { // a connection of the pool may have died silently
+		err = conn.QueryRowContext(ctx, u.texts.Session).Scan(&turn.session)
+	} else {
+		err = conn.PingContext(ctx)
+	}
+	if err != nil {
 		turn.giveBack(false)
 		return nil, err
 	}
@@ -336,6 +321,11 @@ func (t *Table) connectTurn(ctx context.Context, lockKey string) (*Turn, error) 
 // wait returns the turn when it has it. After an error the session is given back.
 func (turn *Turn) wait(ctx context.Context) (*Turn, error) {
 	began, had, texts := time.Now(), 1, turn.table.turns.texts
+	least := shortestTurnWait
+	if texts.Yield != "" {
+		least = yieldEvery
+		defer turn.table.yields(turn.session)() //nolint:contextcheck // it asks for all waits, not for this one
+	}
 	_, err := turn.conn.ExecContext(ctx, turn.text(texts.Begin))
 	if err == nil && texts.Take != "" {
 		err = turn.conn.QueryRowContext(ctx, turn.text(texts.Take)).Scan(&had)
@@ -351,10 +341,68 @@ func (turn *Turn) wait(ctx context.Context) (*Turn, error) {
 		return nil, err
 	}
 	turn.Leave(ctx, nil) // the session goes on
-	if time.Since(began) >= shortestTurnWait {
+	if time.Since(began) >= least {
 		err = errTurnOver
 	}
 	return nil, err
+}
+
+// yieldEvery is how often sqllock looks whether the server waits for sessions that wait for
+// turns, and how long these wait at least.
+const yieldEvery = time.Second
+
+// waits are the sessions of a table that wait for turns now.
+type waits struct {
+	mu    sync.Mutex
+	since map[int64]time.Time
+	end   context.CancelFunc // of what looks after them
+}
+
+// yields has the wait of a session end when the server waits for its snapshot, until the returned function is
+// called. CREATE INDEX CONCURRENTLY would wait until the end of the minute.
+func (t *Table) yields(session int64) (done func()) {
+	w := &t.turns.waits
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.since) == 0 {
+		w.since = make(map[int64]time.Time)
+		ctx, cancel := context.WithCancel(context.Background())
+		w.end = cancel
+		go t.yieldAgain(ctx)
+	}
+	w.since[session] = time.Now()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if delete(w.since, session); len(w.since) == 0 {
+			w.end()
+		}
+	}
+}
+
+// yieldAgain looks again and again, until ctx ends.
+func (t *Table) yieldAgain(ctx context.Context) {
+	for bounded.Sleep(ctx, yieldEvery) {
+		if sessions := t.turns.waits.long(); sessions != "" {
+			yield := statement{text: strings.ReplaceAll(t.turns.texts.Yield, "{sessions}", sessions)}
+			_, _ = callAlone(ctx, t, polling, 0, func(ctx context.Context) (int, error) { // otherwise the waits end later
+				return t.count(ctx, yield, values{})
+			}, nil)
+		}
+	}
+}
+
+// long returns the sessions that have waited for yieldEvery, separated by commas.
+func (w *waits) long() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var sessions []string
+	for session, since := range w.since {
+		if time.Since(since) >= yieldEvery {
+			sessions = append(sessions, strconv.FormatInt(session, 10))
+		}
+	}
+	return strings.Join(sessions, ", ")
 }
 
 // Keep has the server know that the turn is in use. It returns false if the turn is lost.
@@ -392,5 +440,5 @@ func (turn *Turn) giveBack(usable bool) {
 		_ = turn.conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
 	}
 	_ = turn.conn.Close() // there is nothing to be done about an error
-	turn.table.turns.add(-1)
+	turn.table.turns.gate.Keep(-1, 0)
 }

@@ -3,6 +3,7 @@ package locktable
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/batch"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -38,11 +40,14 @@ func TestTakeTurn(t *testing.T) {
 			if test.sessions == nil {
 				db.SetMaxOpenConns(1)
 			}
+			asked := func() *sqlmock.ExpectedQuery {
+				return mock.ExpectQuery("pg_backend_pid").WillReturnRows(sqlmock.NewRows([]string{"pid"}).AddRow(3))
+			}
 			for _, session := range test.sessions {
 				mock.ExpectQuery("pg_backend_pid").WillReturnRows(sqlmock.NewRows([]string{"pid"}).AddRow(session))
 			}
 			for _, err := range test.begins {
-				mock.ExpectPing()
+				asked()
 				begin := mock.ExpectExec("^BEGIN").WillReturnError(err)
 				switch {
 				case errors.Is(err, over):
@@ -50,8 +55,8 @@ func TestTakeTurn(t *testing.T) {
 					mock.ExpectExec("^COMMIT").WillReturnResult(sqlmock.NewResult(0, 0))
 				case errors.Is(err, errTimedOut): // and so are new connections
 					begin.WillDelayFor(time.Hour)
-					mock.ExpectPing().WillDelayFor(time.Hour)
-					mock.ExpectPing().WillDelayFor(time.Hour)
+					asked().WillDelayFor(time.Hour)
+					asked().WillDelayFor(time.Hour)
 				}
 			}
 			told := 0
@@ -66,6 +71,30 @@ func TestTakeTurn(t *testing.T) {
 			}
 			check.Must(t, errors.Join(mock.ExpectationsWereMet(), spare.Close()))
 			_ = db.Close() // the mock did not expect it
+		})
+	}
+}
+
+// An attempt in order that has lost races, or has met a pinned row, is not acquired, as any other. Its row is not read.
+func TestAcquire_InOrderIsNotAcquired(t *testing.T) {
+	t.Parallel()
+	for name, class := range map[string]dialect.Class{"a lost race": dialect.Transient, "a pinned row": dialect.Blocked} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				classes := classifier(func(error) dialect.Class { return class })
+				table := &Table{errors: classes}
+				table.acquires = batched[Result]{
+					one: func(context.Context, Claim) batch.Outcome[Result] {
+						return batch.Outcome[Result]{Err: io.ErrNoProgress}
+					},
+					policy: acquiring, patience: batchTimeout, errors: classes, onLeave: table.inFlight.add, onLate: table.cleanUpLate,
+				}
+				table.acquires.makeBatcher(&table.keepsValues)
+				got, err := table.Acquire(t.Context(), Claim{LockKey: "k", Holder: "mine", TTL: time.Minute, turn: 1})
+				check.Must(t, err)
+				check.Equal(t, "acquired", got.Acquired, false)
+			})
 		})
 	}
 }

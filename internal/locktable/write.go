@@ -37,22 +37,19 @@ func (t *Table) write(ctx context.Context, w writing, explicit bool) (unknown, r
 			return try.Err != nil && (written || !t.errors.isAnswer(try.Err)), try.Resent, try.Err
 		}
 		t.acquirers.distrust(wrong)
-		wrote = true // the next statement finds the row of its own holder
+		wrote = true // the next statement finds the row of its own holder, unless another caller has the turn by then
 	}
-	if t.statements.acquireMessage.text != "" && !explicit {
+	if t.statements.plain.oneMessage.text != "" && !explicit {
 		resent, err = w.message(ctx)
-		return err != nil && (wrote || !t.errors.isAnswer(err)), resent, err
+		return err != nil && (wrote || !t.errors.isAnswer(err)), resent || wrote, err
 	}
-	tx, err := t.pool.Begin(ctx, &sql.TxOptions{Isolation: t.level})
-	if err != nil {
-		return wrote, false, err
-	}
-	if _, err := w.run(ctx, tx, false); err != nil {
-		_ = tx.Rollback() // a broken connection does that by itself; err says more
-		return wrote, false, err
-	}
-	err = tx.Commit()
-	return err != nil && (wrote || !t.errors.isRefusedCommit(err)), false, err
+	ran := false
+	resent, err = t.pool.Run(ctx, &sql.TxOptions{Isolation: t.level}, func(tx *transaction.Tx) error {
+		_, err := w.run(ctx, tx, false)
+		ran = err == nil
+		return err
+	})
+	return err != nil && (wrote || ran && !t.errors.isRefusedCommit(err)), resent || wrote, err
 }
 
 // tryAlone returns on what connections an acquisition is a statement without an explicit transaction, and whether to
@@ -79,9 +76,10 @@ type oneRow struct {
 
 // run runs the acquire statement, and finds out who owns the row then.
 func (w *oneRow) run(ctx context.Context, db executor, verify bool) (written bool, err error) {
-	t, s, v := w.table, &w.table.statements.acquire, values{Claim: w.claim}
+	t, v := w.table, values{Claim: w.claim}
+	s := &t.statements.acquiring(w.claim).one
 	if verify {
-		s = &t.statements.acquireVerified
+		s = &t.statements.acquiring(w.claim).oneVerified
 	}
 	w.got = Result{}
 	answers := 0
@@ -92,7 +90,7 @@ func (w *oneRow) run(ctx context.Context, db executor, verify bool) (written boo
 	}
 	switch {
 	case t.dialect.ReturnsHolder: // a statement that a node of Galera has repeated has two rows, and the last one counts
-		if err = query(ctx, db, *s, v, scan); err == nil && answers == 0 {
+		if err = query(ctx, db, *s, v, scan); err == nil && answers == 0 && w.claim.turn == 0 {
 			written, err = true, errNoOutcome
 		}
 	case t.dialect.Returning:
@@ -118,7 +116,7 @@ func (w *oneRow) run(ctx context.Context, db executor, verify bool) (written boo
 }
 
 func (w *oneRow) message(ctx context.Context) (resent bool, err error) {
-	t, s := w.table, &w.table.statements.acquireMessage
+	t, s := w.table, &w.table.statements.acquiring(w.claim).oneMessage
 	var acquired, number, answers int64
 	try := t.pool.TryWhole()
 	for try.Next(ctx) {
@@ -132,7 +130,8 @@ func (w *oneRow) message(ctx context.Context) (resent bool, err error) {
 			return rows.Scan(&acquired, &number)
 		})
 	}
-	if err = try.Err; err == nil && answers != 1 {
+	refused := t.dialect.ReturnsHolder && w.claim.turn != 0 && answers == 0
+	if err = try.Err; err == nil && answers != 1 && !refused {
 		err = errNoOutcome
 	}
 	if err == nil && !t.dialect.ReturnsHolder && acquired != 0 {
@@ -172,15 +171,23 @@ type manyRows struct {
 	tokens map[string]int64 // of those that were acquired, by LOCK_KEY
 }
 
+// acquiring returns the statements for the rows.
+func (w *manyRows) acquiring() *acquisitions { return w.table.statements.acquiring(w.rows.rows...) }
+
+// run acquires the rows by one statement, or by several where a message has no room for all.
 func (w *manyRows) run(ctx context.Context, db executor, verify bool) (written bool, err error) {
 	t := w.table
-	if t.dialect.Returning || t.dialect.ReturnsHolder {
-		w.tokens, err = w.upsertReturning(ctx, db, verify)
-	} else {
-		written, err = w.upsertAndSelect(ctx, db)
+	var tokens map[string]int64
+	for part := range w.rows.parts(t.room.of(len(w.rows.rows))) {
+		some := manyRows{table: t, rows: part}
+		wrote, err := some.runPart(ctx, db, verify)
+		if written = written || wrote || err == nil; err != nil {
+			return written, err
+		}
+		tokens = merged(tokens, some.tokens)
 	}
-	if err != nil || t.statements.drawOne.text == "" || len(w.tokens) == 0 {
-		return written || err == nil, err
+	if w.tokens = tokens; t.statements.drawOne.text == "" || len(tokens) == 0 {
+		return true, nil
 	}
 	// One for all: it is higher than any before, and their keys are different.
 	result, err := db.ExecContext(ctx, t.statements.drawOne.text)
@@ -194,12 +201,22 @@ func (w *manyRows) run(ctx context.Context, db executor, verify bool) (written b
 	return true, err
 }
 
-func (w *manyRows) upsertReturning(ctx context.Context, db executor, verify bool) (map[string]int64, error) {
-	s := w.table.statements.acquireAll
-	if verify {
-		s = w.table.statements.acquireAllVerified
+// runPart acquires the rows, without their tokens if these are drawn afterwards.
+func (w *manyRows) runPart(ctx context.Context, db executor, verify bool) (written bool, err error) {
+	if w.table.dialect.Returning || w.table.dialect.ReturnsHolder {
+		w.tokens, err = w.upsertReturning(ctx, db, verify)
+		return false, err
 	}
-	text, args, err := s.bindMany(w.table.statements.acquireRow, w.rows)
+	return w.upsertAndSelect(ctx, db)
+}
+
+func (w *manyRows) upsertReturning(ctx context.Context, db executor, verify bool) (map[string]int64, error) {
+	acquiring := w.acquiring()
+	s := &acquiring.all
+	if verify {
+		s = &acquiring.allVerified
+	}
+	text, args, err := s.bindMany(acquiring.row, w.rows)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +228,7 @@ func (w *manyRows) upsertReturning(ctx context.Context, db executor, verify bool
 }
 
 func (w *manyRows) upsertAndSelect(ctx context.Context, db executor) (written bool, err error) {
-	text, args, err := w.table.statements.acquireAll.bindMany(w.table.statements.acquireRow, w.rows)
+	text, args, err := w.acquiring().all.bindMany(w.acquiring().row, w.rows)
 	if err != nil {
 		return false, err
 	}
@@ -235,7 +252,7 @@ func (w *manyRows) note(owned map[rowID]bool, token int64) {
 
 func (w *manyRows) message(ctx context.Context) (resent bool, err error) {
 	t := w.table
-	text, args, err := t.statements.acquireAllMessage.bindMany(t.statements.acquireRow, w.rows)
+	text, args, err := w.acquiring().allMessage.bindMany(w.acquiring().row, w.rows)
 	if err != nil {
 		return false, err
 	}
@@ -296,15 +313,18 @@ type acquirers struct {
 	distrusted atomic.Pointer[time.Time] // until then
 }
 
-// newAcquirers returns nil if there are none.
-func newAcquirers(db *sql.DB, d *dialect.Dialect, onFallback func(error)) *acquirers {
+// newAcquirers returns nil if there are none. They may be those of pool, where renewals are sent, too.
+func newAcquirers(pool transaction.Pool, db *sql.DB, onFallback func(error)) *acquirers {
 	if db == nil {
 		return nil
 	}
 	if onFallback == nil {
 		onFallback = func(error) {}
 	}
-	return &acquirers{pool: transaction.Pool{DB: db, Dialect: d}, onFallback: onFallback}
+	if db != pool.DB {
+		pool.DB, pool.Gate = db, nil
+	}
+	return &acquirers{pool: pool, onFallback: onFallback}
 }
 
 // areTrusted reports whether the next acquisition may rely on them.
@@ -341,7 +361,7 @@ func checkIsolation(got string) error {
 }
 
 // errNoOutcome is why it is not known what a statement, or a message, has done.
-var errNoOutcome = errors.New("an acquisition had no answer about its outcome: does a proxy change results?")
+var errNoOutcome = errors.New("the server did not say whether the row was acquired: a proxy may be rewriting results")
 
 // scanResult scans a row that an acquire statement returns. written reports whether the row was acquired, although
 // there is an error.
@@ -392,11 +412,18 @@ type acquired struct {
 	table   *Table
 	mine    map[rowID]bool
 	byKey   map[string]int64 // by LOCK_KEY
+	least   int              // how many answers there must be: one for each row, but not for one whose turn another has
 	answers *int
 }
 
 func (t *Table) newAcquired(v values) acquired {
-	return acquired{t, v.ids(), make(map[string]int64, len(v.rows)), new(int)}
+	a := acquired{t, v.ids(), make(map[string]int64, len(v.rows)), len(v.rows), new(int)}
+	for _, c := range v.rows {
+		if c.turn != 0 {
+			a.least--
+		}
+	}
+	return a
 }
 
 // scan scans a row that the statement returns.
@@ -426,7 +453,7 @@ func (a acquired) scan(rows *sql.Rows, verify bool) error {
 // result returns the tokens, or an error if the statement has not returned what it should. A statement that a node of
 // Galera has repeated has more rows.
 func (a acquired) result() (map[string]int64, error) {
-	if a.table.dialect.ReturnsHolder && *a.answers < len(a.mine) {
+	if a.table.dialect.ReturnsHolder && *a.answers < a.least {
 		return nil, errNoOutcome
 	}
 	return a.byKey, nil

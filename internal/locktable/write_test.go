@@ -2,6 +2,7 @@ package locktable
 
 import (
 	"database/sql"
+	"errors"
 	"testing"
 	"time"
 
@@ -60,6 +61,51 @@ func TestAStatementThatTheServerHasRepeated(t *testing.T) {
 				t.Errorf("many: %v, %v", tokens, err)
 			}
 		})
+	}
+}
+
+// A row that was acquired in another isolation than it should may be left without an owner, if another caller has
+// the turn by then: it was sent before, as far as its caller has to know.
+func TestARowOfAnotherIsolationWithoutItsTurn(t *testing.T) {
+	t.Parallel()
+	for _, messages := range []bool{true, false} {
+		table, db, mock := mockedSequence(t)
+		spare := check.Value(db.Conn(t.Context()))(t) // the mock ends with its last connection
+		if !messages {
+			table.statements.plain.oneMessage = statement{}
+		}
+		table.acquirers = newAcquirers(table.pool, db, nil)
+		table.statements.inOrder.oneVerified = table.statements.inOrder.one
+		columns := []string{"CLIENT_ID", "age", "left", "number"}
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(append(columns, "isolation")).AddRow("mine", 1, 2, 3, "read committed"))
+		if !messages {
+			mock.ExpectBegin()
+		}
+		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(columns))
+		if !messages {
+			mock.ExpectCommit()
+		}
+		w := &oneRow{table: table, claim: Claim{LockKey: "a", Holder: "mine", TTL: time.Minute, turn: 1}}
+		_, resent, err := table.write(t.Context(), w, false)
+		if !resent || w.got.Acquired || err != nil {
+			t.Errorf("messages %t: resent %t, %+v, %v", messages, resent, w.got, err)
+		}
+		check.Must(t, errors.Join(mock.ExpectationsWereMet(), spare.Close()))
+	}
+}
+
+// A joint claim lacks the row whose turn another caller has. That does not say that its keys are one row.
+func TestAJointClaimWithoutItsTurn(t *testing.T) {
+	t.Parallel()
+	for turn, want := range map[int64]bool{0: true, 1: false} {
+		table, db, mock := mockedSequence(t)
+		table.collation = "utf8mb4_general_ci"
+		mock.ExpectQuery("^SELECT REGION").WillReturnRows(
+			sqlmock.NewRows([]string{"REGION", "LOCK_KEY", "CLIENT_ID", "age", "left"}).AddRow("r", "b", "mine", 1, 2))
+		c := Claim{LockKey: "a", More: []string{"b"}, Holder: "mine", TTL: time.Minute, InOrder: "a", turn: turn}
+		if err := table.explainPartly(t.Context(), db, together(c.each())); Is(err, OneRow) != want || err == nil {
+			t.Errorf("turn %d: %v", turn, err)
+		}
 	}
 }
 

@@ -4,8 +4,11 @@ package waits
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +20,8 @@ const (
 	longestPause = time.Hour
 	// runShare is how many times shorter than the wait that is reported the pause is between two looks at all keys.
 	runShare = 30
+	// askFor is for how long the database may be asked about the waits that are reported at once.
+	askFor = time.Second
 )
 
 // A Tracker knows the callers of a registry that wait. It has a timer while there are any, and no goroutine. A nil Tracker
@@ -26,6 +31,9 @@ type Tracker struct {
 	report []func(context.Context, observe.Wait)
 	// processOf returns the process of a holder, or "".
 	processOf func(holder string) string
+	// hidesKeys has LOCK_KEYs reported instead of keys: to the default logger, which the
+	// application has not chosen.
+	hidesKeys bool
 
 	mu    sync.Mutex
 	keys  map[string]*queue // by LOCK_KEY
@@ -55,12 +63,14 @@ type Place struct {
 	LockKey string
 	// Seen returns the holder that was seen last, or "", and the error of the database through which callers wait, or
 	// nil. It may be called by any goroutine for as long as the caller waits, and a moment longer.
-	Seen func() (holder string, err error)
+	// The context limits what it asks of the database.
+	Seen func(ctx context.Context) (holder string, err error)
 }
 
 // New returns a tracker that reports a wait once it has lasted for that long, to all observers that have a function for it. If
-// there are none, it logs. processOf returns the process of a holder, or "". If after is negative New returns nil.
-func New(after time.Duration, observers []*observe.Observer, processOf func(holder string) string) *Tracker {
+// there are none, it logs. processOf returns the process of a holder, or "". If after is
+// negative New returns nil. With secret, the log has the LOCK_KEY instead of the key.
+func New(after time.Duration, observers []*observe.Observer, processOf func(holder string) string, secret bool) *Tracker {
 	if after < 0 {
 		return nil
 	}
@@ -71,6 +81,7 @@ func New(after time.Duration, observers []*observe.Observer, processOf func(hold
 		}
 	}
 	if len(t.report) == 0 {
+		t.hidesKeys = secret
 		t.report = append(t.report, func(ctx context.Context, e observe.Wait) {
 			observe.SlogObserver(nil).Waiting(ctx, e) // the default logger may have been set since
 		})
@@ -164,14 +175,29 @@ func (t *Tracker) armLocked(at time.Time) {
 
 // run reports the waits that are to be reported now, without a mutex.
 func (t *Tracker) run() {
+	limit := time.Now().Add(askFor)
 	for _, c := range t.takeLate(time.Now()) {
 		e := observe.Wait{Key: c.at.Key, Waited: time.Since(c.began)}
-		e.Holder, e.Err = c.at.Seen()
+		ctx, cancel := context.WithDeadline(c.ctx, limit)
+		e.Holder, e.Err = c.at.Seen(ctx)
+		cancel()
 		e.Process = t.processOf(e.Holder)
+		if t.hidesKeys {
+			e = withoutKey(e, c.at.LockKey)
+		}
 		for _, report := range t.report {
 			report(c.ctx, e)
 		}
 	}
+}
+
+// withoutKey returns an event that shows the LOCK_KEY instead of the key, also in its error.
+func withoutKey(e observe.Wait, lockKey string) observe.Wait {
+	if e.Err != nil {
+		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), strconv.Quote(e.Key), strconv.Quote(lockKey)))
+	}
+	e.Key = lockKey
+	return e
 }
 
 // takeLate returns the oldest caller of each key that is to be reported, and arms the timer for the next ones.
