@@ -77,7 +77,7 @@ func (s *Locks) waitInFlight(ctx context.Context) error {
 		return struct{}{}, s.table.WaitInFlight(limited)
 	}, nil)
 	if err != nil {
-		return fmt.Errorf("%w: close: acquisitions under way may leave rows behind: %w", failure.ErrDatabase, err)
+		return failure.As(failure.ErrDatabase, "close: acquisitions under way may leave rows behind", err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,10 +22,12 @@ type holdConfig struct {
 	table        *locktable.Table
 	onEnd        func(*hold)                  // called once when a hold is over
 	onKept       func(context.Context, *hold) // called when the row stays for a minimum hold after the last Unlock
+	onLeftover   func()                       // called when a row may be left that has no holder
 	renewOverdue func(context.Context, *hold) // called before the row is pinned
 	fixedTTL     time.Duration                // the only one that a lease can have, or 0
 	handOff      bool                         // Unlock hands the row over to the next local waiter
 	idle         time.Duration                // IdleBetweenTries: how often other processes poll
+	maxHold      time.Duration                // after which only its caller makes a lease last longer, or 0
 }
 
 // checkTTL refuses a time-to-live that a lease of key cannot have.
@@ -50,7 +53,11 @@ type entry struct {
 	// outage is what the first waiter has met, if waiters wait through outages, or nil. Only
 	// the owner of mutex changes it.
 	outage atomic.Pointer[outage]
-	named  time.Time // when its key was written to the table of names; mu of [Locks] guards it
+	// pinned is the holder of the row that the last attempt has found, if its lease was over, or nil.
+	pinned atomic.Pointer[string]
+	// named is when its key was written to the table of names, as [naming.since] tells it, or 0: a Time would need three
+	// times the room. mu of [Locks] guards it.
+	named time.Duration
 	// handle is what [Locks.Obtain] returns. Only Obtain uses it: a hold knows no handle.
 	handle handle
 }
@@ -99,13 +106,14 @@ type hold struct {
 	entry      *entry       // of the LOCK_KEY
 	more       []*entry     // of the further keys of a joint lock
 	acquired   time.Time    // before the statement was sent, or when the row was handed over
-	renewUntil time.Time    // until when AutoRenew may renew; zero means always
+	renewUntil time.Time    // until when the lease may last, unless its caller renews it; zero means always
 	arrived    uint64       // its place among all callers that have waited
 	observed   *observation // of the call that locks, or nil
 
 	mu        sync.Mutex
 	rowEnd    time.Time // when the row expires at the earliest
 	rowEndMax time.Time // when the row expires at the latest, if it was asked to outlast ttl
+	sent      time.Time // when the database was asked, while the caller waits for its answer
 	timer     *time.Timer
 	users     []user
 	first     [1]user       // the memory of users, which mostly is one
@@ -115,6 +123,8 @@ type hold struct {
 	granted   bool          // the caller has got the lease, so that the minimum hold counts
 	state     state
 	cause     error // why it is over, or nil after Unlock
+	why       observe.EndReason
+	failed    error // why the last renewal failed, if none has succeeded since
 }
 
 func newHold(c *holdConfig, r Request) *hold {
@@ -171,6 +181,9 @@ func (h *hold) start(u user) {
 		h.term.end = leaseEnd(h.acquired, h.ttl)
 	}
 	h.rowEnd = h.term.end.Add(margin(h.ttl))
+	if h.config.maxHold > 0 {
+		h.renewUntil = h.acquired.Add(h.config.maxHold)
+	}
 	h.users = append(h.first[:0], u)
 	h.state = held
 }
@@ -218,11 +231,13 @@ func (h *hold) keepFor(minHold time.Duration) {
 	h.minHold = max(h.minHold, minHold)
 }
 
-// renew makes the row, then the lease, last for ttl from now. It waits for a pinned row.
+// renew makes the row, then the lease, last for ttl from now, because its caller wants that. It waits for a pinned row.
 func (h *hold) renew(ctx context.Context, ttl time.Duration) error {
-	return h.renewBy(ctx, ttl, func(ctx context.Context, c locktable.Claim, late func()) (bool, error) {
-		return h.config.table.Renew(ctx, c, locktable.PinnedTimeout, late)
-	})
+	return h.renewBy(ctx, ttl, leaseEnd, h.sendRenewal)
+}
+
+func (h *hold) sendRenewal(ctx context.Context, c locktable.Claim, late func()) (bool, error) {
+	return h.config.table.Renew(ctx, c, locktable.PinnedTimeout, late)
 }
 
 // renewForEntry renews for a caller that enters again. The caller may be in the transaction that has the
@@ -235,9 +250,9 @@ func (h *hold) renewForEntry(ctx context.Context) error {
 	case pinned:
 		return h.alive()
 	case guarded:
-		return h.renewBy(ctx, h.ttl, h.config.table.RenewUnpinned)
+		return h.renewBy(ctx, h.ttl, h.renewedEnd, h.config.table.RenewUnpinned)
 	default:
-		return h.renew(ctx, h.ttl)
+		return h.renewBy(ctx, h.ttl, h.renewedEnd, h.sendRenewal)
 	}
 }
 
@@ -248,8 +263,20 @@ func (h *hold) notePin(more int) {
 	h.pinnedBy += more
 }
 
-// renewBy is renew with a way to send the statement.
-func (h *hold) renewBy(ctx context.Context, ttl time.Duration, send func(context.Context, locktable.Claim, func()) (bool, error)) error {
+// renewedEnd returns when the lease ends that a statement has renewed for which its caller has not asked: by then MaxHold
+// may have passed.
+func (h *hold) renewedEnd(sent time.Time, ttl time.Duration) time.Time {
+	end := leaseEnd(sent, ttl)
+	if !h.renewUntil.IsZero() && end.After(h.renewUntil) {
+		return h.renewUntil
+	}
+	return end
+}
+
+// renewBy is renew with a way to send the statement, and when the lease then ends.
+func (h *hold) renewBy(
+	ctx context.Context, ttl time.Duration, endOf func(time.Time, time.Duration) time.Time, send func(context.Context, locktable.Claim, func()) (bool, error),
+) error {
 	if err := h.alive(); err != nil {
 		return err
 	}
@@ -268,7 +295,7 @@ func (h *hold) renewBy(ctx context.Context, ttl time.Duration, send func(context
 	h.expectRowFor(ttl)
 	switch {
 	case err == nil && renewed:
-		h.extend(leaseEnd(sent, ttl), sent.Add(ttl))
+		h.extend(endOf(sent, ttl), sent.Add(ttl))
 	case err == nil && h.isUnlocked():
 		return h.notHeld() // its own Unlock was faster
 	case err == nil:
@@ -310,6 +337,7 @@ func (h *hold) extend(end, rowEnd time.Time) {
 	if rowEnd.After(h.rowEnd) {
 		h.rowEnd = rowEnd
 	}
+	h.failed = nil
 	if end.After(h.term.end) {
 		h.term.end = end
 		if h.timer != nil {
@@ -320,16 +348,25 @@ func (h *hold) extend(end, rowEnd time.Time) {
 
 // cleanUp deletes the row, whatever has become of ctx. If it cannot, the table deletes it
 // later.
-func (h *hold) cleanUp(ctx context.Context) { h.config.table.CleanUp(ctx, h.lastingClaim()) }
+func (h *hold) cleanUp(ctx context.Context) {
+	h.config.table.CleanUp(ctx, h.lastingClaim())
+	h.config.onLeftover()
+}
+
+// leaveRow has the table delete the row later.
+func (h *hold) leaveRow() {
+	h.config.table.AddLeftover(h.lastingClaim())
+	h.config.onLeftover()
+}
 
 // finish ends h: it notifies the users, lets the next caller of this process in, and reports the
 // end, with the error of the release. It returns false if h was over already.
 func (h *hold) finish(why observe.EndReason, released error) bool {
-	if !h.endUse(causeOf(why)) {
+	if !h.endUse(why) {
 		return false
 	}
 	if why.Lost() && (h.rowMayOutlast() || h.isJoint() && !h.isUnlocked()) { // Unlock deletes all rows that are left
-		h.config.table.AddLeftover(h.lastingClaim())
+		h.leaveRow()
 	}
 	h.releaseMutexes()
 	h.config.onEnd(h)
@@ -358,7 +395,8 @@ func (h *hold) rowMayOutlast() bool {
 
 // endUse is the first half of finish. The users are notified without mu: the context of a
 // user asks its hold for the time, and may thereby end it.
-func (h *hold) endUse(cause error) bool {
+func (h *hold) endUse(why observe.EndReason) bool {
+	cause := causeOf(why)
 	h.mu.Lock()
 	switch h.state {
 	case ended, unlocked:
@@ -369,7 +407,7 @@ func (h *hold) endUse(cause error) bool {
 	default:
 		h.state = ended
 	}
-	h.cause = cause
+	h.cause, h.why = cause, why
 	if h.timer != nil {
 		h.timer.Stop()
 	}
@@ -436,7 +474,39 @@ func (h *hold) lostLocked() error {
 	if h.cause == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %q (%s)", h.cause, h.key, h.term.holder)
+	err := fmt.Errorf("%w: %q (%s)", h.cause, h.key, h.term.holder)
+	if text := h.lossLocked(); text != "" {
+		err = fmt.Errorf("%w: %s", err, text)
+	}
+	return err
+}
+
+// lossLocked says why a lease is lost, or is "".
+func (h *hold) lossLocked() string {
+	switch {
+	case h.why == observe.EndTaken:
+		return "its row was deleted, or another process has taken it over"
+	case h.why != observe.EndExpired:
+		return ""
+	case !h.autoRenew:
+		return fmt.Sprintf("its time-to-live of %v ran out: AutoRenew is off", h.ttl)
+	case !h.renewUntil.IsZero() && !h.term.end.Before(h.renewUntil):
+		return "MaxHold is over"
+	case h.failed != nil:
+		// The error is not wrapped: that the lock is lost is no error of the database.
+		return "it was not renewed in time: " + strings.TrimPrefix(h.failed.Error(), "sqllock: ")
+	default:
+		return "it was not renewed in time: this process may have stood still"
+	}
+}
+
+// noteFailure notes that a renewal has failed.
+func (h *hold) noteFailure(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.state.isOver() {
+		h.failed = err
+	}
 }
 
 func (h *hold) notHeld() error {
@@ -537,14 +607,17 @@ func (h *hold) ownerAt(i int) locktable.Row {
 }
 
 // seenAt returns the holder of the i-th key of h that this process has seen last, which may be one of its own, and the error
-// of the outage in which callers wait, or nil.
-func (h *hold) seenAt(i int) (holder string, err error) {
+// of the outage in which callers wait, who has the row of a lease that is over, or nil.
+func (h *hold) seenAt(ctx context.Context, i int) (holder string, err error) {
 	e := h.entryAt(i)
 	if o := e.outage.Load(); o != nil {
 		err = o.last
 	}
 	if own := e.mutex.Owner().row(); own.Holder != "" {
 		return own.Holder, err
+	}
+	if pinned := e.pinned.Load(); pinned != nil && err == nil {
+		return *pinned, h.whoPins(ctx, i)
 	}
 	last := e.rivals.last()
 	return last.holder(), err

@@ -46,6 +46,7 @@ type Locks struct {
 	arrived uint64                            // how many callers have waited
 	waiting map[*hold]context.CancelCauseFunc // with what ends the wait
 	holds   map[*hold]struct{}
+	sweeper sweeper
 }
 
 // Settings are those of a registry. Package sqllock documents them.
@@ -58,9 +59,10 @@ type Settings struct {
 	CacheCapacity      int
 }
 
-// heldError makes the error of a call that has found key held: by holder, for another left, as far as that is known.
+// heldError makes the error of a call that has found key held: by holder, for another left, as far as that is known. pin is
+// the transaction that keeps the row of a lease that is over from being acquired.
 // process is what the holder's process calls itself, or "". cause is what has ended the wait, or nil.
-type heldError = func(key, holder string, left time.Duration, process string, cause error) error
+type heldError = func(key, holder string, left time.Duration, process string, pin locktable.Pin, cause error) error
 
 // New returns the locks of a registry over a table. wake and tracker may be nil. process is what this process calls itself;
 // if it is "", no names are written. The observers are not nil, and each is there once.
@@ -82,16 +84,16 @@ func New(t *locktable.Table, wake waker, held heldError, process string, observe
 		t.KeepValues()
 	}
 	s.closing, s.close = context.WithCancelCause(context.Background())
-	s.config = holdConfig{table: t, onEnd: s.removeHold, onKept: s.nameKept, handOff: o.HandOff, idle: o.IdleBetweenTries}
+	s.config = holdConfig{table: t, onEnd: s.removeHold, onKept: s.nameKept, onLeftover: s.sweepLater, handOff: o.HandOff, idle: o.IdleBetweenTries, maxHold: o.MaxHold}
 	if t.Layout() == dialect.Spring6 {
 		s.config.fixedTTL = o.Defaults.ttl
 	}
 	s.renewal = renewal{
 		background: background{closing: s.closing}, table: t, batch: locktable.MaxRenewals,
-		maxHold: o.MaxHold, observers: all.ofRenewals(), renewers: make(map[time.Duration]*renewer),
+		observers: all.ofRenewals(), renewers: make(map[time.Duration]*renewer),
 	}
 	s.config.renewOverdue = s.renewal.renewOverdue
-	s.naming = naming{background: background{closing: s.closing}, process: process}
+	s.naming = newNaming(s.closing, process)
 	return s
 }
 
@@ -156,6 +158,11 @@ func (s *Locks) Held(yield func(key, holder string, token int64, deadline time.T
 			yield(h.keyAt(i).key, t.holder, t.token, t.end, h.entryAt(i).mutex.Waiters())
 		}
 	}
+}
+
+// IsLeftover reports whether the row of a holder has none any more: see [locktable.Table.IsLeftover].
+func (s *Locks) IsLeftover(lockKey, holder string) bool {
+	return s.table.IsLeftover(locktable.Row{LockKey: lockKey, Holder: holder})
 }
 
 // entryLocked returns the entry of a LOCK_KEY, which key is mapped to.

@@ -32,9 +32,17 @@ type naming struct {
 	timer   *time.Timer // or nil
 	running bool        // the timer, or what it has begun
 	before  uint64      // the callers up to this one had arrived when the timer was set
-	named   time.Time   // when the process was
-	cleared time.Time   // when old names were deleted
+	began   time.Time
+	named   time.Time // when the process was
+	cleared time.Time // when old names were deleted
 }
+
+func newNaming(closing context.Context, process string) naming {
+	return naming{background: background{closing: closing}, process: process, began: time.Now()}
+}
+
+// since is how long ago at now a moment was that lies namedFor before the first lock: an entry with 0 is due.
+func (n *naming) since(now time.Time) time.Duration { return now.Sub(n.began) + namedFor }
 
 // nameLocked has the callers that have arrived, and wait or hold a lock for long, named.
 func (s *Locks) nameLocked() {
@@ -85,7 +93,8 @@ func (s *Locks) writeNames() {
 	s.setNamingTimerLocked()
 }
 
-// nameKept has a hold named that was too short for the timer: its row stays for a minimum hold. The caller waits for it.
+// nameKept has a hold named that was too short for the timer, and whose row stays, as for a minimum hold. The caller waits
+// for it.
 func (s *Locks) nameKept(ctx context.Context, h *hold) {
 	ctx, cancel := context.WithTimeout(ctx, keptNameTimeout)
 	defer cancel()
@@ -97,6 +106,13 @@ func (s *Locks) nameKept(ctx context.Context, h *hold) {
 	}
 	s.mu.Unlock()
 	s.write(ctx, now, keys, unnamed)
+}
+
+// NameHeld names the locks that are held, at once: for a process that ends before the timer would. They stay held.
+func (s *Locks) NameHeld(ctx context.Context) {
+	for _, h := range s.allHolds() {
+		s.nameKept(ctx, h)
+	}
 }
 
 // write writes keys by LOCK_KEY, and what this process calls itself if that is due.
@@ -116,7 +132,7 @@ func (s *Locks) write(ctx context.Context, now time.Time, keys map[string]string
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range unnamed {
-		e.named = now
+		e.named = s.naming.since(now)
 	}
 	if process != "" {
 		s.naming.named = now
@@ -138,7 +154,7 @@ func (s *Locks) unnamedLocked(now time.Time, keys map[string]string) (unnamed []
 // addUnnamedLocked is unnamedLocked for one hold.
 func (s *Locks) addUnnamedLocked(h *hold, now time.Time, keys map[string]string) (unnamed []*entry) {
 	for i := range h.count() {
-		if e := h.entryAt(i); len(keys) < locktable.MaxNames && now.Sub(e.named) >= namedFor {
+		if e := h.entryAt(i); len(keys) < locktable.MaxNames && s.naming.since(now)-e.named >= namedFor {
 			keys[h.keyAt(i).lockKey] = s.nameOfLocked(h.keyAt(i).key)
 			unnamed = append(unnamed, e)
 		}

@@ -228,11 +228,7 @@ func (h *hold) isGuarded() bool {
 // autoRenewed extends the lease after its row was renewed by a statement that was sent at
 // sent. It reports whether the answer came too late: then the row lasts and has no holder.
 func (h *hold) autoRenewed(sent time.Time) (late bool) {
-	end := leaseEnd(sent, h.ttl)
-	if !h.renewUntil.IsZero() && end.After(h.renewUntil) {
-		end = h.renewUntil
-	}
-	h.extend(end, sent.Add(h.ttl))
+	h.extend(h.renewedEnd(sent, h.ttl), sent.Add(h.ttl))
 	h.check() // the timer may come second
 	return errors.Is(h.lost(), failure.ErrLockLost)
 }

@@ -84,7 +84,7 @@ func (w *waiter) noteWait(ctx context.Context) {
 		return
 	}
 	one := h.keyAt(i)
-	at := waits.Place{Key: one.key, LockKey: one.lockKey, Seen: func() (string, error) { return h.seenAt(i) }}
+	at := waits.Place{Key: one.key, LockKey: one.lockKey, Seen: func(ctx context.Context) (string, error) { return h.seenAt(ctx, i) }}
 	if w.waits == nil {
 		w.waits = w.Locks.waits.Begin(ctx, at)
 	} else {

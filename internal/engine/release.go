@@ -78,7 +78,7 @@ func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 		released, err = h.config.table.ReleaseAside(ctx.caller, h.claim(), left)
 	}
 	if err != nil {
-		h.config.table.AddLeftover(h.lastingClaim())
+		h.leaveRow()
 	}
 	return released, failure.Of(err, h.key)
 }
@@ -117,7 +117,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 	}
 	passed := h.entry.mutex.Pass(h, func(next *hold) bool {
 		// The users of h are notified before the next holder is.
-		if next.isJoint() || next.fair || next.ttl != h.ttl || !h.endUse(nil) {
+		if next.isJoint() || next.fair || next.ttl != h.ttl || !h.endUse(observe.EndHandedOn) {
 			return false
 		}
 		next.take(given)

@@ -36,9 +36,8 @@ type renewal struct {
 	background
 
 	table     *locktable.Table
-	maxHold   time.Duration // or 0
-	observers observers     // of renewals
-	batch     int           // how many leases one statement renews at most
+	observers observers // of renewals
+	batch     int       // how many leases one statement renews at most
 
 	mu       sync.Mutex
 	renewers map[time.Duration]*renewer
@@ -48,9 +47,6 @@ type renewal struct {
 func (r *renewal) add(h *hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.maxHold > 0 {
-		h.renewUntil = h.acquired.Add(r.maxHold)
-	}
 	if one := r.renewers[h.ttl]; one != nil {
 		one.holds[h] = time.Time{}
 		return
@@ -200,6 +196,9 @@ func (r *renewer) renew(p part) {
 	began, least := time.Now(), leastDeadline(p.holds)
 	pinned, lost, failed := r.renewPart(p)
 	answered := time.Now()
+	for _, h := range pinned {
+		h.noteFailure(failure.ErrPinned)
+	}
 	err := errors.Join(failed, r.pinned.renew(pinned))
 	if err != nil && r.closing.Err() != nil {
 		return // Close explains it
@@ -225,6 +224,11 @@ func (r *renewer) renewPart(p part) (pinned []*hold, lost int, err error) {
 	ctx, cancel := context.WithTimeout(r.closing, limit)
 	defer cancel()
 	pinned, lost, err = r.renewTogether(ctx, p.holds, func() { r.postpone(p.holds, time.Time{}) })
+	if err != nil {
+		for _, h := range p.holds {
+			h.noteFailure(err)
+		}
+	}
 	switch {
 	case err == nil:
 		r.postpone(p.holds, time.Time{})

@@ -23,8 +23,9 @@ func (u *Use) Transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, fn 
 	}
 	u.hold.notePin(1)
 	defer u.hold.notePin(-1)
-	defer rollBack(ctx, tx) // after Commit it does nothing
+	defer rollBack(ctx, tx, nil) // after Commit it does nothing
 	if err := fn(ctx, tx.Tx); err != nil {
+		rollBack(ctx, tx, err)
 		return err
 	}
 	if ctx.Err() != nil || !detach() {
@@ -50,17 +51,17 @@ func (u *Use) beginGuarded(ctx, txCtx context.Context, db *sql.DB, opts *sql.TxO
 		if err = u.Guard(ctx, locktable.OverSQL(tx)); err == nil {
 			return tx, nil
 		}
-		rollBack(ctx, tx)
+		rollBack(ctx, tx, err)
 		if races == guardRaces || !locktable.Is(err, locktable.Race) {
 			return nil, err
 		}
 	}
 }
 
-// rollBack rolls tx back. Not every driver watches a context while it waits for an answer to
-// the end of a transaction.
-func rollBack(ctx context.Context, tx *transaction.Tx) {
-	_, _ = bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Rollback() }, nil)
+// rollBack rolls tx back because of err, if it is not nil. Not every driver watches a context while it waits for an answer
+// to the end of a transaction.
+func rollBack(ctx context.Context, tx *transaction.Tx, err error) {
+	_, _ = bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Abort(err) }, nil)
 }
 
 // commit commits tx. If that fails the outcome is unknown, whatever has become of ctx,

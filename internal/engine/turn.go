@@ -32,6 +32,11 @@ const (
 	// (leaveTurnShare) of its lease if that is shorter.
 	leaveTurnWait  = 100 * time.Millisecond
 	leaveTurnShare = 10
+	// queueAgain is how long a caller waits without a turn before it asks for one again. Sessions may have been lacking for a
+	// moment, as when its own die one after the other.
+	queueAgain = 5 * time.Second
+	// longestQueueAgain is the longest such pause. Each one that was in vain is followed by one that is twice as long.
+	longestQueueAgain = time.Minute
 )
 
 // A ticket is what a waiter has of the queue between processes.
@@ -39,17 +44,19 @@ type ticket struct {
 	turn      *locktable.Turn // or nil
 	turnOf    string          // the LOCK_KEY
 	unordered bool            // there could be no turn
+	again     time.Time       // when it asks for one again
+	pause     time.Duration   // the last one before that, or 0
 }
 
 // isInOrder reports whether w acquires in the order of arrival between processes.
 func (w *waiter) isInOrder() bool { return w.hold.fair && !w.unordered }
 
-// mayTry reports whether w may make an attempt: it has the turn, or no other caller has. Its error is the lock table's.
-func (w *waiter) mayTry(ctx context.Context) (bool, error) {
-	if !w.isInOrder() || w.turn != nil {
-		return true, nil
+// inOrder returns c for an attempt that must not overtake the callers that wait: w has the turn, or no other caller has.
+func (w *waiter) inOrder(c locktable.Claim) locktable.Claim {
+	if w.isInOrder() && w.turn == nil {
+		c.InOrder = w.busyKey()
 	}
-	return w.table.TurnIsFree(ctx, w.busyKey())
+	return c
 }
 
 // busyKey is the LOCK_KEY at which w waits.
@@ -66,11 +73,14 @@ func (w *waiter) takeTurn(ctx context.Context) error {
 	turn, err := w.table.TakeTurn(ctx, lockKey)
 	switch {
 	case err == nil:
-		w.turn, w.turnOf = turn, lockKey
-	case bounded.Ended(ctx) != nil, locktable.Is(err, locktable.NoAnswer), locktable.Is(err, locktable.WrongSession):
+		w.turn, w.turnOf, w.pause = turn, lockKey, 0
+	case bounded.Ended(ctx) != nil: // to wait for a turn is no silence of the database
+		return ctx.Err()
+	case locktable.Is(err, locktable.NoAnswer), locktable.Is(err, locktable.WrongSession):
 		return failure.Of(err, w.hold.key)
 	default:
-		w.unordered = true
+		w.unordered, w.pause = true, min(max(queueAgain, 2*w.pause), longestQueueAgain)
+		w.again = time.Now().Add(w.pause - jitter.N(w.pause/4)) // callers that have failed together do not ask together
 	}
 	return nil
 }
@@ -92,7 +102,8 @@ func (w *waiter) leaveTurn(ctx context.Context) {
 	}
 }
 
-// pollInTurn waits for the turn, and then reads the row again and again, until it is free or w is woken up.
+// pollInTurn waits for the turn, and then reads the row again and again, until it is free or w is woken up. If there can
+// be no turn, or none any more, w is unordered. seen is the row when it was last read, if it was.
 func (w *waiter) pollInTurn(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	claim := h.claim()
@@ -103,11 +114,12 @@ func (w *waiter) pollInTurn(ctx context.Context) (seen locktable.Row, err error)
 		}
 		w.subscribe(w.waker, h.config.table.Topic(claim.LockKey)) // before the row is read
 		sent := time.Now()
+		h.noteSent()
 		if seen, _, err = w.table.Read(ctx, claim); err != nil {
 			return seen, failure.Of(err, h.key)
 		}
 		h.observed.notePoll()
-		if isFree(seen) || w.table.HasLeftover(h.claim()) { // an attempt deletes a leftover row
+		if w.isFree(seen) {
 			return seen, nil
 		}
 		w.recordRow(seen)

@@ -63,15 +63,19 @@ func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use
 		waiting = limited
 	}
 	w := waiter{Locks: s, hold: h, once: wait == notAtAll}
+	began := time.Now()
 	seen, err := w.acquire(waiting)
 	if err == nil {
 		return s.grant(ctx, waiting, u)
 	}
 	defer u.cancel(nil)
+	s.sweepLater()
 	shared := sharedErrorOf(waiting)
-	if bounded.Ended(waiting) == nil {
+	ended := bounded.Ended(waiting)
+	if ended == nil {
 		s.shareNoAnswer(h, err)
 	}
+	seen, silent := w.silence(waiting, ended, seen, began)
 	outage := w.leaveOutage()
 	h.releaseMutexes()
 	s.removeWaiter(h)
@@ -80,10 +84,12 @@ func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use
 		return fmt.Errorf("%w: %q", failure.ErrClosed, r.key)
 	case shared != nil:
 		return shared
-	case bounded.Ended(waiting) == nil && !errors.Is(err, errHeld):
+	case ended == nil && !errors.Is(err, errHeld):
 		return err
 	case outage != nil: // it is not known whether the lock is held
 		return outage.ended(ctx)
+	case silent != nil:
+		return failure.CutShort(ctx, silent)
 	default:
 		return s.notAcquired(ctx, r.keyOf(seen), seen)
 	}
@@ -91,7 +97,11 @@ func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use
 
 // notAcquired describes a wait that ctx has ended, or a try if it has not.
 func (s *Locks) notAcquired(ctx context.Context, key string, seen locktable.Row) error {
-	return s.heldError(key, seen.Holder, max(seen.Left, 0), s.processOf(ctx, seen), bounded.Ended(ctx))
+	var pin locktable.Pin
+	if seen.Holder != "" && seen.Expired() && bounded.Ended(ctx) == nil {
+		pin, _ = s.table.PinSoon(ctx, seen.LockKey)
+	}
+	return s.heldError(key, seen.Holder, max(seen.Left, 0), s.processOf(ctx, seen), pin, bounded.Ended(ctx))
 }
 
 // Check refuses settings of a handle that no lease can have.
@@ -191,7 +201,7 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 			}
 			next = reading
 		case reading:
-			if seen, err = w.readIfTaken(ctx); !isFree(seen) {
+			if seen, err = w.readIfTaken(ctx); !w.isFree(seen) {
 				next = polling
 			} else if next = trying; err == nil && !w.stepBack(ctx) {
 				return seen, ctx.Err()
@@ -254,7 +264,10 @@ func (w *waiter) sitOut(ctx context.Context, err error) bool {
 }
 
 // renewHolder gives the hold another holder, because a row of the one that it had may still be deleted.
-func (w *waiter) renewHolder() { w.hold.term.holder = w.table.NewHolder() }
+func (w *waiter) renewHolder() {
+	w.hold.term.holder = w.table.NewHolder()
+	w.sweepLater()
+}
 
 // outlasts reports whether w tries again after err: an error of the database that may pass.
 // Without a lock table no waiting helps.
@@ -288,15 +301,20 @@ func (w *waiter) leaveOutage() (met *outage) {
 func (w *waiter) readIfTaken(ctx context.Context) (locktable.Row, error) {
 	h := w.hold
 	mayBeTaken := h.mayBeTaken() || w.restOfStepBack() > 0 || w.once && w.table.RefusalsLockRows()
-	if !mayBeTaken || w.table.HasLeftover(h.claim()) { // an attempt deletes a leftover row
+	if !mayBeTaken {
 		return locktable.Row{}, nil
 	}
+	mayBeSwept := w.once && w.table.HasLeftovers()
+	h.noteSent()
 	seen, err := w.table.ReadFirst(ctx, h.claim())
 	h.observed.notePoll()
 	if err != nil {
 		return locktable.Row{}, failure.Of(err, h.key)
 	}
 	w.recordRow(seen)
+	if mayBeSwept { // since it was read: an attempt tells
+		return locktable.Row{}, nil
+	}
 	return seen, nil
 }
 
@@ -304,9 +322,11 @@ func (w *waiter) readIfTaken(ctx context.Context) (locktable.Row, error) {
 func (w *waiter) recordRow(seen locktable.Row) {
 	h := w.hold
 	h.noteOutage(nil)
+	h.noteAnswered()
 	e := h.entryAt(h.place(seen))
+	e.pinned.Store(nil)
 	e.takenUntil = time.Now().Add(min(seen.Left, h.ttl))
-	if !isFree(seen) {
+	if !w.isFree(seen) {
 		e.noteRival(seen.Holder)
 	}
 	h.observed.noteHolder(seen.Holder)
@@ -315,21 +335,28 @@ func (w *waiter) recordRow(seen locktable.Row) {
 // errFreshHolder is why an attempt is made again with another holder.
 var errFreshHolder = errors.New("another holder is to try")
 
+// errPinned is reported of a caller that waits for a row whose lease is over, if the server does not say who has it locked.
+var errPinned = errors.New("the lease of its row is over, and a transaction may have the row locked")
+
+// whoPins returns an error that names the transaction that has the row of the i-th key locked, or errPinned.
+func (h *hold) whoPins(ctx context.Context, i int) error {
+	if pin, ok := h.config.table.PinSoon(ctx, h.keyAt(i).lockKey); ok {
+		return fmt.Errorf("the lease of its row is over, and its row is %v", pin)
+	}
+	return errPinned
+}
+
 // try makes one attempt to acquire the row. If it does not know what became of it, or the answer came too late, that
 // holder's row is deleted, and must not be acquired again by the same holder: try returns errFreshHolder, up to maxHolders
 // times in a row.
 func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, err error) {
 	h := w.hold
-	if may, err := w.mayTry(ctx); err != nil || !may {
-		if err == nil && w.once { // to say who holds it
-			seen, _, err = w.table.Read(ctx, h.claim())
-		}
-		if isFree(seen) { // it polls where it has queued
-			seen = locktable.Row{LockKey: w.busyKey()}
-		}
-		return seen, false, failure.Of(err, h.key)
+	h.noteSent()
+	claim := w.inOrder(h.claim())
+	got, err := w.table.Acquire(ctx, claim)
+	if w.once && claim.InOrder != "" && err == nil && !got.Acquired && w.isFree(got.Row) { // to say who holds it
+		got.Row, _, err = w.table.Read(ctx, h.claim())
 	}
-	got, err := w.table.Acquire(ctx, h.claim())
 	if got.Acquired {
 		h.acquired = got.Sent
 	}
@@ -345,6 +372,9 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 		w.holders = 0
 		return locktable.Row{}, false, tooLate(h.key)
 	case got.Acquired:
+		for i := range h.count() {
+			h.entryAt(i).pinned.Store(nil)
+		}
 		h.term.token, h.term.since = got.Token, h.acquired
 		return locktable.Row{}, true, nil
 	case locktable.Is(err, locktable.OutcomeUnknown) && !tooMany:
@@ -354,6 +384,13 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 	w.holders = 0
 	if err == nil {
 		w.recordRow(got.Row)
+		if got.Row.Holder != "" && got.Row.Expired() {
+			holder := got.Row.Holder // got is allocated otherwise, also for a row that was acquired
+			h.entryAt(h.place(got.Row)).pinned.Store(&holder)
+		}
+	}
+	if claim.InOrder != "" && w.isFree(got.Row) { // others have the turn: it polls where they queue
+		got.Row = locktable.Row{LockKey: claim.InOrder}
 	}
 	return got.Row, false, failure.Of(err, h.key)
 }
@@ -386,9 +423,13 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
 	if w.isInOrder() {
-		return w.pollInTurn(ctx)
+		if row, err := w.pollInTurn(ctx); err != nil || !w.unordered {
+			return row, err
+		} else if row != (locktable.Row{}) {
+			seen = row
+		}
 	}
-	if isFree(seen) { // the row was about to go: try again almost at once
+	if w.isFree(seen) { // the row was about to go: try again almost at once
 		_, _ = w.wait(ctx, min(w.idle, time.Millisecond+jitter.N(4*time.Millisecond))) // both are told by ctx and the row
 		return seen, ctx.Err()
 	}
@@ -396,12 +437,22 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 	if w.subscribe(w.waker, h.config.table.Topic(cmp.Or(seen.LockKey, h.lockKey))) { // there was no wake-up for a release before that
 		row, _, err := w.table.Read(ctx, h.claimOf(seen))
 		h.observed.notePoll()
-		if err != nil || isFree(row) {
+		if err != nil || w.isFree(row) {
 			return row, failure.Of(err, h.key)
 		}
 		seen = row
 	}
 	for {
+		if w.unordered && time.Until(w.again) <= 0 {
+			w.unordered = false
+			row, err := w.pollInTurn(ctx)
+			if row != (locktable.Row{}) {
+				seen = row
+			}
+			if err != nil || !w.unordered {
+				return seen, err
+			}
+		}
 		row, woken, err := w.table.Poll(ctx, h.claimOf(seen), w.pace(seen, changed))
 		switch {
 		case err != nil:
@@ -412,12 +463,15 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 		h.observed.notePoll()
 		h.observed.noteHolder(row.Holder)
 		h.noteOutage(nil)
+		h.noteAnswered()
 		_ = w.table.Process(ctx, row) // it is known when ctx has ended
 		changed = row.Holder != seen.Holder || row.Age < seen.Age
-		if !isFree(row) {
-			h.entryAt(h.place(row)).noteRival(row.Holder)
+		if !w.isFree(row) {
+			e := h.entryAt(h.place(row))
+			e.noteRival(row.Holder)
+			e.pinned.Store(nil)
 		}
-		if seen = row; isFree(seen) || w.table.HasLeftover(h.claim()) { // an attempt deletes a leftover row
+		if seen = row; w.isFree(seen) {
 			return seen, nil
 		}
 	}
@@ -446,6 +500,7 @@ func (w *waiter) pace(seen locktable.Row, changed bool) locktable.Pace {
 	return p
 }
 
-// isFree reports whether an attempt to acquire is worthwhile: there was no row, or its
-// lease is over.
-func isFree(row locktable.Row) bool { return row == (locktable.Row{}) || row.Expired() }
+// isFree reports whether an attempt to acquire is worthwhile: there was no row, or its lease is over, or it has no holder.
+func (w *waiter) isFree(row locktable.Row) bool {
+	return row == (locktable.Row{}) || row.Expired() || w.table.IsLeftover(row)
+}

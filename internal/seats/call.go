@@ -2,10 +2,10 @@ package seats
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/failure"
 )
 
 // How long a call waits, if not for so long.
@@ -22,13 +22,23 @@ func (s *Set) CheckWait(wait time.Duration) error {
 	return nil
 }
 
-// Limited returns the context of a call's wait, which is made from ctx, the caller's. A wait that is
-// not positive does not limit it.
+// beganKey is the key of when a wait has begun, in the context of the wait.
+type beganKey struct{}
+
+// Limited returns the context of a call's wait, which begins now and is made from ctx, the caller's. A wait
+// that is not positive does not limit it.
 func Limited(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(ctx, beganKey{}, time.Now())
 	if wait <= 0 {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, wait)
+}
+
+// began returns when the wait has begun whose context is waiting, or made from it.
+func began(waiting context.Context) time.Time {
+	at, _ := waiting.Value(beganKey{}).(time.Time)
+	return at
 }
 
 // Execute runs fn under the lease that acquire returns, and unlocks it when fn returns or panics. The
@@ -41,6 +51,6 @@ func Execute(ctx context.Context, acquire func() (*sqllock.Lease, error), fn fun
 	if err != nil {
 		return err
 	}
-	defer func() { result = errors.Join(result, lease.Unlock(ctx)) }()
+	defer func() { result = failure.Join(result, lease.Unlock(ctx)) }()
 	return fn(lease.Context()) //nolint:contextcheck // it is made from ctx
 }

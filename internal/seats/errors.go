@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
 )
 
 // NotAcquired returns the [*sqllock.HeldError] of a call that found row held, with the key of the
@@ -27,15 +29,28 @@ func (s *Set) NotAcquired(ctx context.Context, row sqllock.Row) error {
 // Any other error is returned as it is.
 func (s *Set) Failed(ctx, waiting context.Context, err error) error {
 	var held *sqllock.HeldError
+	silent := failure.SilenceOf(err)
 	switch {
 	case errors.Is(err, sqllock.ErrClosed):
 		return err
 	case errors.As(err, &held):
 		return s.NotAcquired(ctx, sqllock.Row{Holder: held.Holder, Left: held.Left, Process: held.Process})
-	case bounded.Ended(waiting) != nil:
-		return s.NotAcquired(ctx, sqllock.Row{})
+	case bounded.Ended(waiting) == nil:
+		return err
+	case !errors.Is(bounded.Ended(waiting), context.DeadlineExceeded): // its caller has ended it
+	case !failure.IsSilence(silent, time.Since(began(waiting))):
+	case errors.Is(err, sqllock.ErrDatabase) || s.locks.IsSilent(waiting, s.lockKey):
+		return failure.CutShort(ctx, failure.Silent(s.key, silent))
 	}
-	return err
+	return s.NotAcquired(ctx, sqllock.Row{})
+}
+
+// errTooLate is why the lease has ended of a call that has then been doing something else.
+var errTooLate = errors.New("the database took longer to answer than the lease lasts")
+
+// GoesOn reports whether a call that waits goes on after a try that has failed with err.
+func GoesOn(waiting context.Context, err error) bool {
+	return (isHeld(err) || errors.Is(err, errTooLate)) && waiting.Err() == nil
 }
 
 // Alive returns lease if it lasts. Otherwise it releases the lease, and returns why the call of ctx has
@@ -50,7 +65,7 @@ func (s *Set) Alive(ctx, waiting context.Context, lease *sqllock.Lease) (*sqlloc
 	case errors.Is(cause, sqllock.ErrClosed):
 		return nil, cause
 	case errors.Is(cause, sqllock.ErrLockLost):
-		return nil, fmt.Errorf("%w: %q: the database took longer to answer than the lease lasts", sqllock.ErrDatabase, s.key)
+		return nil, fmt.Errorf("%w: %q: %w", sqllock.ErrDatabase, s.key, errTooLate)
 	default:
 		return nil, s.NotAcquired(ctx, sqllock.Row{})
 	}

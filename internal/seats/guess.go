@@ -22,14 +22,15 @@ type memory struct {
 // A seat is what is known of one.
 type seat struct {
 	trying int             // how many callers of this process are about to lock it
-	lease  context.Context // that of the last lease of this process; nil if there was none
+	lease  context.Context // that of the lease of this process; nil if it has none
 	others bool            // the last read of all seats has found it held, and not by this process
 }
 
 // A reading is a read of the turn that callers wait for.
 type reading struct {
-	done   chan struct{} // closed when the rest is set
-	waiter sqllock.Row   // who has the turn; the zero Row if it is free
+	ctx    context.Context //nolint:containedctx // has the values of the first of them; it lives as long as the read
+	done   chan struct{}   // closed when the rest is set
+	waiter sqllock.Row     // who has the turn; the zero Row if it is free
 	err    error
 }
 
@@ -61,6 +62,17 @@ func (m *memory) tried(keys []string, lease *sqllock.Lease) {
 		s := m.seats[key]
 		if s.trying--; lease != nil {
 			s.lease, s.others = lease.Context(), false
+		}
+	}
+}
+
+// ended forgets the context of a lease that has ended: its caller's would stay with it.
+func (m *memory) ended(lease context.Context, keys []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, key := range keys {
+		if s := m.seats[key]; s.lease == lease {
+			s.lease = nil
 		}
 	}
 }
@@ -162,21 +174,21 @@ func (s *Set) readTurn(ctx context.Context) *reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.next == nil {
-		m.next = &reading{done: make(chan struct{})}
+		m.next = &reading{ctx: context.WithoutCancel(ctx), done: make(chan struct{})}
 	}
 	r := m.next
 	if m.current == nil {
 		m.current, m.next = r, nil
-		go s.readOn(context.WithoutCancel(ctx), r)
+		go s.readOn(r)
 	}
 	return r
 }
 
 // readOn reads until no caller waits for a read.
-func (s *Set) readOn(ctx context.Context, r *reading) {
+func (s *Set) readOn(r *reading) {
 	m := &s.memory
 	for r != nil {
-		row, _, err := s.registry.Repository().Peek(ctx, s.turn) // which has a limit of its own
+		row, _, err := s.registry.Repository().Peek(r.ctx, s.turn) // which has a limit of its own
 		m.mu.Lock()
 		if r.err = err; !row.Expired() && row != (sqllock.Row{}) {
 			r.waiter, m.turnFree = row, false

@@ -28,7 +28,7 @@ func (s *Set) Read(ctx context.Context, others ...string) (Occupancy, error) {
 	}
 	o := Occupancy{set: s, held: rows}
 	for key, row := range rows {
-		if row.Expired() {
+		if row.Expired() || s.IsLeftover(row) {
 			delete(rows, key)
 			o.over = append(o.over, key)
 		}
@@ -36,6 +36,10 @@ func (s *Set) Read(ctx context.Context, others ...string) (Occupancy, error) {
 	s.memory.note(o, ours)
 	return o, nil
 }
+
+// IsLeftover reports whether row, which seems held, has no holder: it was written for a caller of this process that had given up.
+// To acquire it deletes it.
+func (s *Set) IsLeftover(row sqllock.Row) bool { return s.locks.IsLeftover(row.LockKey, row.Holder) }
 
 // Held returns the row of a key that was read. ok is false if it was free: there was no row, or it
 // had expired.

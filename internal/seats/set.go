@@ -124,7 +124,7 @@ func (s *Set) isSeat(key string) bool { return slices.Contains(s.keys, key) }
 
 // Await notes that a call of ctx waits for the lock, until done is called: a long wait is reported.
 func (s *Set) Await(ctx context.Context) (done func()) {
-	return s.waits.Begin(ctx, waits.Place{Key: s.key, LockKey: s.lockKey, Seen: func() (string, error) {
+	return s.waits.Begin(ctx, waits.Place{Key: s.key, LockKey: s.lockKey, Seen: func(context.Context) (string, error) {
 		if holder := s.seen.Load(); holder != nil {
 			return *holder, nil
 		}

@@ -17,6 +17,9 @@ const (
 	longestPause  = 100 * time.Millisecond
 )
 
+// maxTooLate is how many tries of one call may have leases that have ended before their last answers.
+const maxTooLate = 2
+
 // IsWaitedFor reports whether a caller of this process is in [Set.InTurn]. A caller that comes
 // later should then wait in turn too.
 func (s *Set) IsWaitedFor() bool { return s.waiting.Load() > 0 }
@@ -57,7 +60,8 @@ func (s *Set) inOneTurn(ctx, waiting context.Context, first bool, try func() err
 }
 
 // AcquireInTurn is InTurn for a try that acquires. It returns the lease if that lasts, also after the
-// turn was released, which takes a quarter of the lease at most.
+// turn was released, which takes a quarter of the lease at most. A try whose lease has ended before its last
+// answer is made again, a few times.
 func (s *Set) AcquireInTurn(ctx, waiting context.Context, try func() (*sqllock.Lease, error)) (lease *sqllock.Lease, err error) {
 	returned := false
 	releasing, cancel := context.WithCancel(waiting) // of the turn: what is left of that goes on in the background
@@ -69,9 +73,15 @@ func (s *Set) AcquireInTurn(ctx, waiting context.Context, try func() (*sqllock.L
 			Release(waiting, lease)
 		}
 	}()
+	tooLate := 0
 	err = s.InTurn(ctx, releasing, func() (err error) {
-		if lease, err = try(); err == nil {
+		lease, err = try()
+		switch {
+		case err == nil:
 			limit.Reset(time.Until(lease.Deadline()) / 4)
+		case errors.Is(err, errTooLate) && tooLate < maxTooLate:
+			tooLate++
+			return s.NotAcquired(ctx, sqllock.Row{})
 		}
 		return err
 	})
@@ -137,6 +147,7 @@ func (s *Set) TryLock(ctx, waiting context.Context, t Terms, keys ...string) (*s
 	s.memory.tried(keys, lease)
 	context.AfterFunc(lease.Context(), func() { //nolint:contextcheck // it is made from ctx
 		cancel(nil)
+		s.memory.ended(lease.Context(), keys)
 		s.wake()
 	})
 	if !goOn() {

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/jitter"
+)
+
+// Where the database does not answer, callers give up, and the statements that they have sent may write rows
+// later. Such a row has no holder and keeps all out, so it is deleted once the database answers again, whether a
+// caller of this process asks or not.
+
+const (
+	// firstSweep and longestSweepPause limit the pauses between two sweeps. Each of them is about all leftovers of
+	// the table.
+	firstSweep        = 500 * time.Millisecond
+	longestSweepPause = 15 * time.Second
+	// outageSweepPause limits them while the database fails.
+	outageSweepPause = 2 * time.Second
+	// longestSweep is for how long a server that answers is asked for rows that it may write yet: a COMMIT may wait
+	// for room on a disk. After that, only a caller that meets such a row, and Close, delete it.
+	longestSweep = 10 * time.Minute
+)
+
+// A sweeper deletes the leftover rows of the table in the background. mu of [Locks] guards it.
+type sweeper struct {
+	on    bool
+	until time.Time
+}
+
+// sweepLater has the leftover rows of the table deleted in the background, if there may be any.
+func (s *Locks) sweepLater() {
+	if !s.table.HasLeftovers() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweeper.until = time.Now().Add(longestSweep)
+	if s.sweeper.on || s.closing.Err() != nil {
+		return
+	}
+	s.sweeper.on = true
+	s.renewal.tasks.Go(s.sweep)
+}
+
+// sweep deletes leftover rows until there are none, or the registry is closed, which deletes them itself.
+func (s *Locks) sweep() {
+	pause := firstSweep
+	for bounded.Sleep(s.closing, pause-jitter.N(pause/5)) && s.sweepsOn() {
+		pause = min(2*pause, longestSweepPause)
+		if s.inTime(s.closing, 0, s.table.DeleteLeftovers) != nil {
+			pause = min(pause, outageSweepPause)
+			s.sweepLater()
+		}
+	}
+}
+
+// sweepsOn reports whether there may be anything left to sweep.
+func (s *Locks) sweepsOn() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweeper.on = s.table.HasLeftovers() && time.Now().Before(s.sweeper.until)
+	return s.sweeper.on
+}
