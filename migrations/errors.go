@@ -2,6 +2,7 @@ package migrations
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -17,9 +18,13 @@ var (
 	// ErrState is returned if the bookkeeping table contradicts the lock table, or
 	// comes from a newer version of this package. The message says what to do.
 	ErrState = dialect.ErrState
-	// ErrHeld is returned if the lock table is not dropped because locks are held.
+	// ErrHeld is returned if the lock table is not dropped, or does not get EXPIRED_AFTER, because locks are held.
 	ErrHeld = errors.New("locks are held")
 	// ErrBusy is returned if another migration, or a transaction that uses the lock
 	// table, did not end in time. The call can be retried.
 	ErrBusy = errors.New("database is busy")
 )
+
+func unknown(version uint) error {
+	return fmt.Errorf("%w %d: the last is %d", ErrVersion, version, latest)
+}

@@ -17,7 +17,7 @@ const (
 // A flavour describes how databases differ, apart from the files. table.fill replaces
 // {table}, {schema} and {name} in its texts.
 type flavour struct {
-	// columns returns the names of a table's columns.
+	// columns returns the names of a table's columns, and whether each may be NULL.
 	columns string
 	// probe, if not empty, fails if there is no table, or no right to read it: columns returns
 	// nothing in both cases.

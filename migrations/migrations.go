@@ -31,7 +31,6 @@ package migrations
 import (
 	"context"
 	"database/sql"
-	"fmt"
 
 	"github.com/sqllock/sqllock/dialect"
 )
@@ -43,11 +42,12 @@ const (
 
 // Up migrates up to the version of opts.Layout: 4, or 2 for [dialect.Spring6]. Without a Layout it makes new
 // tables of version 4, and leaves a lock table without EXPIRED_AFTER at version 2, so that a Spring before 7
-// that uses it goes on working. It never migrates down. If the tables are up to date, it only reads. So an
+// that uses it goes on working. While locks are held in such a table, it does not add the column, and returns
+// [ErrHeld], unless opts.Force is true. It never migrates down. If the tables are up to date, it only reads. So an
 // application without the right to change the schema can call it at each start. opts may be nil.
 //
 // Up returns errors of the database and [ErrDialect], [ErrOption], [dialect.ErrPrefix],
-// [ErrState] and [ErrBusy].
+// [ErrState], [ErrHeld] and [ErrBusy].
 func Up(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error {
 	return run(ctx, db, d, opts, func(st State) uint { return max(st.Version, st.Target) })
 }
@@ -62,7 +62,7 @@ func Up(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error
 //     are held it returns [ErrHeld], unless opts.Force is true.
 //   - At version 0 it does nothing.
 //
-// Down returns the errors of [Up] and ErrHeld.
+// Down returns the errors of [Up].
 func Down(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error {
 	return run(ctx, db, d, opts, func(st State) uint { return max(st.Version, 1) - 1 })
 }
@@ -73,7 +73,7 @@ func Down(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) err
 // Goto returns the errors of Down, and [ErrVersion] for a version that does not exist.
 func Goto(ctx context.Context, db *sql.DB, d dialect.Dialect, version uint, opts *Options) error {
 	if version > latest {
-		return fmt.Errorf("%w %d: the last is %d", ErrVersion, version, latest)
+		return unknown(version)
 	}
 	return run(ctx, db, d, opts, func(State) uint { return version })
 }

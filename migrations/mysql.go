@@ -12,7 +12,7 @@ import (
 // session ends with the call, so neither the lock nor the session's settings reach the
 // caller's pool.
 var mysql = flavour{
-	columns: "SELECT COLUMN_NAME FROM information_schema.COLUMNS" +
+	columns: "SELECT COLUMN_NAME, IS_NULLABLE = 'YES' FROM information_schema.COLUMNS" +
 		" WHERE TABLE_SCHEMA = COALESCE(NULLIF('{schema}', ''), DATABASE()) AND TABLE_NAME = '{name}'",
 	probe:       "SELECT 1 FROM {table} WHERE 1 = 0",
 	bookkeeping: createBookkeeping + " ENGINE=InnoDB",
@@ -33,6 +33,9 @@ func lockMySQL(ctx context.Context, s *session) error {
 		"SET SESSION sql_select_limit = DEFAULT", // with a limit of the session, Vitess refuses GET_LOCK
 	); err != nil {
 		return err
+	}
+	if s.script != nil {
+		return nil
 	}
 	// It waits one second at a time, because the server may notice only after the wait
 	// that the client has disconnected. Names of locks have at most 64 characters. MySQL
@@ -55,6 +58,8 @@ func lockMySQL(ctx context.Context, s *session) error {
 }
 
 func endMySQL(_ context.Context, s *session) error {
-	discard(s.conn)
+	if s.script == nil {
+		discard(s.conn)
+	}
 	return nil
 }

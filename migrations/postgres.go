@@ -9,7 +9,7 @@ import (
 // postgres runs each call in one transaction. All locks end with the transaction, so this
 // also works with PgBouncer's transaction pooling.
 var postgres = flavour{
-	columns: "SELECT attname FROM pg_attribute" +
+	columns: "SELECT attname, NOT attnotnull FROM pg_attribute" +
 		" WHERE attrelid = to_regclass('{table}') AND attnum > 0 AND NOT attisdropped",
 	bookkeeping: createBookkeeping,
 	write:       writeVersion,

@@ -13,7 +13,8 @@ import (
 // A session is the connection that one call uses.
 type session struct {
 	settings
-	conn *sql.Conn
+	conn   *sql.Conn
+	script *script // what takes the statements instead of conn, or nil
 	// begun is true if the last state that was read is that of tables which Up was making when it
 	// was interrupted.
 	begun bool
@@ -61,7 +62,7 @@ func run(
 	if err != nil {
 		return err
 	}
-	if target := plan(st); target == st.Version && st.sound(target) == nil {
+	if target := plan(st); target == s.from(st, target) && st.sound(target) == nil {
 		return nil
 	}
 	return s.locked(ctx, func() error {
@@ -113,7 +114,7 @@ func (s *session) explained(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	class := s.dialect.Classify(err)
-	if (class == dialect.Transient || class == dialect.Blocked) && !errors.Is(err, ErrBusy) {
+	if (class == dialect.Transient || class == dialect.OldPlan || class == dialect.Blocked) && !errors.Is(err, ErrBusy) {
 		return fmt.Errorf("%w: another migration, or a transaction that uses the table: %w", ErrBusy, err)
 	}
 	return err
@@ -121,6 +122,10 @@ func (s *session) explained(ctx context.Context, err error) error {
 
 func (s *session) exec(ctx context.Context, statements ...string) error {
 	for _, statement := range statements {
+		if s.script != nil {
+			s.script.add(statement)
+			continue
+		}
 		if _, err := s.conn.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
 		}

@@ -12,10 +12,15 @@ import (
 // excludes other processes. The lock of golang-migrate's driver is a flag in memory: two
 // processes that start at the same time would run the same step twice.
 var sqlite = flavour{
-	columns:     "SELECT name FROM pragma_table_info('{name}', NULLIF('{schema}', ''))",
+	columns:     "SELECT name, NOT \"notnull\" FROM pragma_table_info('{name}', NULLIF('{schema}', ''))",
 	bookkeeping: createBookkeeping,
 	write:       writeVersion,
-	lock:        func(ctx context.Context, s *session) error { return s.persist(ctx, "BEGIN IMMEDIATE") },
+	lock: func(ctx context.Context, s *session) error {
+		if s.script != nil {
+			s.script.text.WriteString("-- Run this by: sqlite3 -bail -cmd '.timeout 60000' FILE. Without -bail it goes on after an error, and may drop all locks.\n")
+		}
+		return s.persist(ctx, "BEGIN IMMEDIATE")
+	},
 	// Without WAL mode, readers block the commit. It can be retried.
 	unlock: func(ctx context.Context, s *session) error { return s.persist(ctx, "COMMIT") },
 	undo:   func(ctx context.Context, s *session) error { return s.exec(ctx, "ROLLBACK") },

@@ -27,6 +27,10 @@ type State struct {
 	Table, Bookkeeping string
 	// Layout is the layout of the lock table, or 0 if there is no such table.
 	Layout dialect.Layout
+	// Nullable is true if EXPIRED_AFTER may be NULL, which Up repairs.
+	Nullable bool
+	// Interrupted is true if migrating down from version 3 was interrupted on MySQL: the column has its interim name.
+	Interrupted bool
 }
 
 // Status returns the current state. It writes nothing, and does not wait for a migration
@@ -49,10 +53,12 @@ func Status(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) (
 
 func (s *session) state(ctx context.Context) (State, error) {
 	st := State{Latest: latest, Table: s.lock.String(), Bookkeeping: s.bookkeeping.String()}
-	var err error
-	if st.Layout, err = s.layout(ctx); err != nil {
+	columns, err := s.columns(ctx, s.lock)
+	if err != nil {
 		return State{}, err
 	}
+	st.Layout, st.Nullable = layoutOf(columns), slices.ContainsFunc(columns, column.isEndless)
+	st.Interrupted = has(columns, leaseEnd)
 	if st.Version, st.Dirty, err = s.version(ctx); err != nil {
 		return State{}, err
 	}
@@ -70,18 +76,23 @@ func (s *session) target(layout dialect.Layout) uint {
 	}
 }
 
-func (s *session) layout(ctx context.Context) (dialect.Layout, error) {
-	columns, err := s.columns(ctx, s.lock)
+func layoutOf(columns []column) dialect.Layout {
 	switch {
-	case err != nil:
-		return 0, err
 	case len(columns) == 0:
-		return 0, nil
-	case has(columns, "EXPIRED_AFTER"):
-		return dialect.Spring7, nil
+		return 0
+	case has(columns, expiredAfter):
+		return dialect.Spring7
 	default:
-		return dialect.Spring6, nil
+		return dialect.Spring6
 	}
+}
+
+// from returns the version after which the steps to the target begin.
+func (s *session) from(st State, target uint) uint {
+	if st.Nullable && target > spring6 && target >= st.Version {
+		return min(st.Version, spring6)
+	}
+	return st.Version
 }
 
 func (s *session) version(ctx context.Context) (version uint, dirty bool, err error) {
@@ -110,10 +121,23 @@ func (s *session) dropped(ctx context.Context, cause error) bool {
 	return err == nil && len(columns) == 0
 }
 
-// columns returns the names of a table's columns, or none if there is no such table. It
+// A column is one of a table's.
+type column struct {
+	name      string
+	mayBeNull bool
+}
+
+const (
+	expiredAfter = "EXPIRED_AFTER"
+	leaseEnd     = "LEASE_END" // its interim name in mysql/000003_expired_after.down.sql
+)
+
+func (c column) isEndless() bool { return c.mayBeNull && strings.EqualFold(c.name, expiredAfter) }
+
+// columns returns a table's columns, or none if there is no such table. It
 // reads the catalog, because on PostgreSQL a statement on a missing table would abort the
 // transaction.
-func (s *session) columns(ctx context.Context, t table) (_ []string, err error) {
+func (s *session) columns(ctx context.Context, t table) (_ []column, err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("read columns of %v: %w", t, err)
@@ -124,13 +148,13 @@ func (s *session) columns(ctx context.Context, t table) (_ []string, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	var columns []string
+	var columns []column
 	for rows.Next() {
-		var column string
-		if err := rows.Scan(&column); err != nil {
+		var c column
+		if err := rows.Scan(&c.name, &c.mayBeNull); err != nil {
 			return nil, err
 		}
-		columns = append(columns, column)
+		columns = append(columns, c)
 	}
 	if err := rows.Err(); err != nil || len(columns) > 0 || s.flavour.probe == "" {
 		return columns, err
@@ -142,8 +166,8 @@ func (s *session) columns(ctx context.Context, t table) (_ []string, err error) 
 	return nil, err
 }
 
-func has(columns []string, name string) bool {
-	return slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, name) })
+func has(columns []column, name string) bool {
+	return slices.ContainsFunc(columns, func(c column) bool { return strings.EqualFold(c.name, name) })
 }
 
 // sound returns ErrState if the state cannot be migrated to the target.

@@ -5,16 +5,19 @@ import (
 	"fmt"
 
 	"github.com/golang-migrate/migrate/v4"
+
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // migrate migrates from one version to another, step by step.
 func (s *session) migrate(ctx context.Context, from State, target uint) error {
-	if target == 0 {
-		if err := s.refuseHeld(ctx, from); err != nil {
+	if target == 0 || from.Layout == dialect.Spring6 && target > spring6 {
+		if err := s.refuseHeld(ctx, from, target); err != nil {
 			return err
 		}
 	}
-	if from.Version == target {
+	began := s.from(from, target)
+	if began == target {
 		return nil
 	}
 	if err := s.exec(ctx, s.bookkeeping.fill(s.flavour.bookkeeping)); err != nil {
@@ -24,7 +27,7 @@ func (s *session) migrate(ctx context.Context, from State, target uint) error {
 	if err != nil {
 		return err
 	}
-	d := &stepper{ctx: ctx, session: s, version: from.Version}
+	d := &stepper{ctx: ctx, session: s, version: began}
 	if target == latest && (from.Layout == 0 || s.begun) {
 		// Where a change of the schema commits, the next call finds a table without EXPIRED_AFTER if
 		// this one is interrupted. Only the record of versions says that no Spring made it.
@@ -38,7 +41,7 @@ func (s *session) migrate(ctx context.Context, from State, target uint) error {
 		return err
 	}
 	direction := 1
-	if target < from.Version {
+	if target < began {
 		direction = -1
 	}
 	// One step at a time: golang-migrate reads the following files in goroutines, which

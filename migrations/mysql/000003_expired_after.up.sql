@@ -4,10 +4,11 @@
 ALTER TABLE {prefix}LOCK ADD COLUMN EXPIRED_AFTER DATETIME(6);
 
 -- Only the holders of existing leases know when these end. So they last for a whole
--- time-to-live (in microseconds) from now. In a NOT NULL column, IS NULL is also true for
+-- time-to-live (in microseconds) from now. A lock that stays taken for a minimum hold has a
+-- CREATED_DATE of later than now. In a NOT NULL column, IS NULL is also true for
 -- 0000-00-00. MariaDB puts this value into the rows when Spring's script adds the column.
 UPDATE {prefix}LOCK
-SET EXPIRED_AFTER = TIMESTAMPADD(MICROSECOND, {ttl}, UTC_TIMESTAMP(6))
+SET EXPIRED_AFTER = TIMESTAMPADD(MICROSECOND, {ttl}, GREATEST(UTC_TIMESTAMP(6), CREATED_DATE))
 WHERE EXPIRED_AFTER IS NULL;
 
 -- With a default, Spring 6 could go on inserting rows, which others would treat as

@@ -5,8 +5,8 @@ CREATE SEQUENCE IF NOT EXISTS {prefix}LOCK_FENCE;
 -- the part of CLIENT_ID that all acquisitions of a client share. SEEN is when the name was last written.
 -- Nothing depends on this table: without it, tools show LOCK_KEY and CLIENT_ID alone. Spring does not use it.
 CREATE TABLE IF NOT EXISTS {prefix}LOCK_NAME (
-	ID VARCHAR(44) NOT NULL,
-	REGION VARCHAR(100) NOT NULL,
+	ID VARCHAR(44) COLLATE "C" NOT NULL,
+	REGION VARCHAR(100) COLLATE "C" NOT NULL,
 	NAME VARCHAR(1000) NOT NULL,
 	SEEN TIMESTAMP NOT NULL,
 	CONSTRAINT {unqualified}LOCK_NAME_PK PRIMARY KEY (ID, REGION)

@@ -2,7 +2,7 @@
 -- microseconds). This keeps the instant at which each lease ends.
 -- if EXPIRED_AFTER exists
 UPDATE {prefix}LOCK
-SET CREATED_DATE = datetime(EXPIRED_AFTER, 'subsec', printf('%.6f seconds', -{ttl} / 1000000.0));
+SET CREATED_DATE = COALESCE(datetime(EXPIRED_AFTER, 'subsec', printf('%.6f seconds', -{ttl} / 1000000.0)), CREATED_DATE);
 
 -- if EXPIRED_AFTER exists
 ALTER TABLE {prefix}LOCK DROP COLUMN EXPIRED_AFTER;
