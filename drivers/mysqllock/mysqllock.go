@@ -6,13 +6,16 @@
 //	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
-// The registry has a pool of its own, of four connections, with the session settings that
+// The registry has a pool of its own, of five connections, and more with Fair, with the session settings that
 // locks need: see docs/pool.md. To use a pool of the application's instead, call
 // [sqllock.NewRepository].
 package mysqllock
 
 import (
 	"context"
+	"fmt"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -20,7 +23,7 @@ import (
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 )
 
-// Options are the settings of [Open]. A zero field means its default.
+// Options are the settings of [Open] and [OpenConfig]. A zero field means its default.
 type Options struct {
 	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
 	// which Open chooses.
@@ -56,7 +59,35 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 	if opts == nil {
 		opts = &Options{}
 	}
-	return session.Open(ctx, dsn, mysqldriver.Parse, session.Options{
-		Repository: opts.Repository, Registry: opts.Registry, NoRenew: opts.NoRenew, Migrate: opts.Migrate,
-	})
+	return session.Open(ctx, dsn, mysqldriver.Parse, opts.session())
+}
+
+// OpenConfig is [Open] with a configuration of the driver in place of a DSN, for what a DSN cannot say: passwords that do not
+// last, as AWS IAM's, secrets of Vault, TLS, a dialer.
+//
+//	config, err := mysql.ParseDSN(os.Getenv("DATABASE_DSN"))
+//	…
+//	err = config.Apply(mysql.BeforeConnect(func(ctx context.Context, c *mysql.Config) (err error) {
+//		c.Passwd, err = token(ctx)
+//		return err
+//	}))
+//	…
+//	registry, err := mysqllock.OpenConfig(ctx, config, nil)
+//
+// The pool is Open's own, with Open's session settings, which config may override as the parameters of a DSN may. config is
+// copied. For TiDB there is Open alone. The errors are those of Open; what BeforeConnect returns is part of their text.
+func OpenConfig(ctx context.Context, config *mysql.Config, opts *Options) (*sqllock.Registry, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	target, err := mysqldriver.Configured(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", sqllock.ErrInvalid, err)
+	}
+	return session.OpenTarget(ctx, target, opts.session())
+}
+
+// session returns the options for package session.
+func (o *Options) session() session.Options {
+	return session.Options{Repository: o.Repository, Registry: o.Registry, NoRenew: o.NoRenew, Migrate: o.Migrate}
 }

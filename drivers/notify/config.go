@@ -18,6 +18,12 @@ func parse(dsn string) (*pgconn.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: listen: %w", sqllock.ErrInvalid, err)
 	}
+	complete(config)
+	return config, nil
+}
+
+// complete names the connection, and removes what the server would refuse.
+func complete(config *pgconn.Config) {
 	for name := range config.RuntimeParams {
 		if isForDriver(name) {
 			delete(config.RuntimeParams, name)
@@ -26,7 +32,6 @@ func parse(dsn string) (*pgconn.Config, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = applicationName
 	}
-	return config, nil
 }
 
 // isForDriver reports whether a parameter is for lib/pq, pgx or its pool, which remove it from the DSN. With such a

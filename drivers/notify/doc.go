@@ -12,7 +12,7 @@
 // Each process chooses both options for itself. A process without Waker polls. A waiter finds the release of a
 // process without Notify at its next poll.
 //
-// docs/notify.md has a trigger that notifies of all deleted rows, including those of a Java service or of a DELETE by
+// docs/waiting.md has a trigger that notifies of all deleted rows, including those of a Java service or of a DELETE by
 // hand. It also describes what notifications cost.
 //
 // The package links pgconn, the lower half of pgx, even if the application itself uses another driver.

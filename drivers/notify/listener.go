@@ -29,7 +29,8 @@ type timeouts struct{ idle, reply time.Duration }
 var defaultTimeouts = timeouts{idle: 30 * time.Second, reply: 5 * time.Second}
 
 // ErrPooled is returned by [Listen], and passed to [Options.OnConnection], if the DSN leads to a connection pooler
-// such as PgBouncer. Notifications would be lost without an error. Use a DSN that leads to the server itself.
+// such as PgBouncer. In transaction mode notifications would be lost without an error. Use a
+// DSN that leads to the server itself.
 var ErrPooled = errors.New("notify: the listener is connected through a connection pooler")
 
 // Options are the settings of a [Listener]. A zero field means its default.
@@ -38,6 +39,9 @@ type Options struct {
 	// attempt to reconnect, and with nil when the listener has reconnected. Meanwhile waiters poll. The listener's
 	// goroutine calls it and waits until it returns.
 	OnConnection func(err error)
+	// BeforeConnect, if not nil, is called with a copy of the configuration before each attempt to connect, as for a
+	// password that does not last. If it returns an error, the attempt has failed.
+	BeforeConnect func(ctx context.Context, config *pgconn.Config) error
 }
 
 // A Listener is a connection that listens for releases. It is the [sqllock.Waker] of any number of registries in that
@@ -47,6 +51,7 @@ type Options struct {
 // since it may have missed a release. All methods are safe for concurrent use.
 type Listener struct {
 	config        *pgconn.Config
+	beforeConnect func(context.Context, *pgconn.Config) error // or nil
 	onConnection  func(error)
 	timeouts      timeouts
 	subscriptions subscriptions
@@ -60,8 +65,8 @@ var _ sqllock.Waker = (*Listener)(nil)
 //
 //   - dsn is a URL or a list of keywords and values, as for lib/pq and pgx. If it cannot be
 //     parsed, Listen returns a [sqllock.ErrInvalid].
-//   - The connection must lead to the server directly, not through a pooler ([ErrPooled]),
-//     and not to a replica.
+//   - The connection must lead to the server directly, not to a replica. Through a pooler, in
+//     whichever mode, Listen returns an [ErrPooled], which is a [sqllock.ErrInvalid].
 //   - ctx limits only this first attempt to connect, which takes at most 10 s. If it fails,
 //     Listen returns a [sqllock.ErrDatabase], and there is no listener to close.
 func Listen(ctx context.Context, dsn string, opts *Options) (*Listener, error) {
@@ -72,13 +77,30 @@ func Listen(ctx context.Context, dsn string, opts *Options) (*Listener, error) {
 	return listen(ctx, config, opts, defaultTimeouts)
 }
 
+// ListenConfig is [Listen] with a configuration that pgconn.ParseConfig, pgx.ParseConfig or pgxpool.ParseConfig has made,
+// in place of a DSN. It is copied.
+func ListenConfig(ctx context.Context, config *pgconn.Config, opts *Options) (*Listener, error) {
+	if config == nil || config.RuntimeParams == nil || config.DialFunc == nil { // pgconn would panic
+		return nil, fmt.Errorf("%w: listen: the configuration is not one of pgconn.ParseConfig", sqllock.ErrInvalid)
+	}
+	config = config.Copy()
+	complete(config)
+	return listen(ctx, config, opts, defaultTimeouts)
+}
+
 func listen(ctx context.Context, config *pgconn.Config, opts *Options, t timeouts) (*Listener, error) {
 	l := &Listener{config: config, onConnection: func(error) {}, timeouts: t, done: make(chan struct{})}
+	if opts != nil {
+		l.beforeConnect = opts.BeforeConnect
+	}
 	if opts != nil && opts.OnConnection != nil {
 		l.onConnection = opts.OnConnection
 	}
 	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { l.subscriptions.wake(n.Payload) }
 	conn, err := l.connect(ctx)
+	if errors.Is(err, ErrPooled) {
+		return nil, fmt.Errorf("%w: listen: %w", sqllock.ErrInvalid, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: listen: %w", sqllock.ErrDatabase, err)
 	}
@@ -169,7 +191,14 @@ func (l *Listener) reconnect(ctx context.Context) *pgconn.PgConn {
 func (l *Listener) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	conn, err := pgconn.ConnectConfig(limited, l.config)
+	config := l.config
+	if l.beforeConnect != nil {
+		config = config.Copy()
+		if err := l.beforeConnect(limited, config); err != nil {
+			return nil, err
+		}
+	}
+	conn, err := pgconn.ConnectConfig(limited, config)
 	if err != nil {
 		return nil, err
 	}

@@ -205,7 +205,7 @@ func TestListenRefuses(t *testing.T) {
 func TestListenRefusesAPooler(t *testing.T) {
 	t.Parallel()
 	db := dbtest.PgBouncer(t)
-	check.Is(t, check.ErrorOf(notify.Listen(t.Context(), db.DSN, nil)), notify.ErrPooled, sqllock.ErrDatabase)
+	check.Is(t, check.ErrorOf(notify.Listen(t.Context(), db.DSN, nil)), notify.ErrPooled, sqllock.ErrInvalid)
 }
 
 // TestListenIgnoresParametersOfDrivers uses parameters that lib/pq, pgx and its pool remove from a DSN.
@@ -269,7 +269,7 @@ func TestNotifiedDeletions(t *testing.T) {
 	notifies("Unlock with a minimum hold")
 }
 
-// TestTrigger creates the trigger of docs/notify.md and deletes a row as Spring does.
+// TestTrigger creates the trigger of docs/waiting.md and deletes a row as Spring does.
 func TestTrigger(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -294,10 +294,10 @@ var sqlBlock = regexp.MustCompile("(?s)```sql\n(CREATE .*?)```")
 
 func (f *fixture) createTrigger() {
 	f.Helper()
-	doc := check.Value(os.ReadFile("../../docs/notify.md"))(f.T)
+	doc := check.Value(os.ReadFile("../../docs/waiting.md"))(f.T)
 	block := sqlBlock.FindSubmatch(doc)
 	if block == nil {
-		f.Fatal("docs/notify.md has no trigger")
+		f.Fatal("docs/waiting.md has no trigger")
 	}
 	must(f.T, check.ErrorOf(f.db.DB.ExecContext(f.Context(), string(block[1]))))
 }

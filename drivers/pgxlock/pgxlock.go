@@ -5,13 +5,16 @@
 //	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
-// The registry has a pool of its own, of four connections, with the session settings that
-// locks need: see docs/pool.md. To use a pool of the application's instead, call
-// [sqllock.NewRepository].
+// The registry has a pool of its own, of five connections, and more with Wake or Fair, with the session settings
+// that locks need: see docs/pool.md. To use a pool of the application's instead, call [sqllock.NewRepository].
 package pgxlock
 
 import (
 	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -20,7 +23,7 @@ import (
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
 )
 
-// Options are the settings of [Open]. A zero field means its default.
+// Options are the settings of [Open] and [OpenPool]. A zero field means its default.
 type Options struct {
 	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
 	// which Open chooses.
@@ -62,9 +65,60 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 	if opts == nil {
 		opts = &Options{}
 	}
-	o := session.Options{Repository: opts.Repository, Registry: opts.Registry, NoRenew: opts.NoRenew, Migrate: opts.Migrate}
-	if opts.Wake {
-		o.Listen = func(ctx context.Context, dsn string) (session.Listener, error) { return notify.Listen(ctx, dsn, nil) }
+	return session.Open(ctx, dsn, pgxdriver.Parse, opts.session(func(ctx context.Context, dsn string) (session.Listener, error) {
+		return notify.Listen(ctx, dsn, nil)
+	}))
+}
+
+// OpenPool is [Open] with the configuration of a pgxpool in place of a DSN, for what a DSN cannot say: passwords that do not last, as
+// AWS IAM's, secrets of Vault, TLS, a dialer, a Tracer.
+//
+//	config, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
+//	…
+//	config.BeforeConnect = func(ctx context.Context, c *pgx.ConnConfig) (err error) {
+//		c.Password, err = token(ctx)
+//		return err
+//	}
+//	registry, err := pgxlock.OpenPool(ctx, config, nil)
+//
+// The pool is Open's own, with Open's session settings: of config it has ConnConfig, BeforeConnect and AfterConnect, and no
+// limits. config is copied. OpenPool returns [sqllock.ErrInvalid] if PrepareConn, BeforeAcquire or AfterRelease is set, which
+// only a pgxpool.Pool calls, and if no function of pgx has made the configuration. With Wake, the connection that listens has
+// ConnConfig without its Tracer, and BeforeConnect. Its other errors are those of Open; what BeforeConnect returns is part of
+// their text.
+func OpenPool(ctx context.Context, config *pgxpool.Config, opts *Options) (*sqllock.Registry, error) {
+	if opts == nil {
+		opts = &Options{}
 	}
-	return session.Open(ctx, dsn, pgxdriver.Parse, o)
+	target, err := pgxdriver.Configured(config)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", sqllock.ErrInvalid, err)
+	}
+	config = config.Copy()
+	return session.OpenTarget(ctx, target, opts.session(func(ctx context.Context, _ string) (session.Listener, error) {
+		return notify.ListenConfig(ctx, pgxdriver.ToListen(config), &notify.Options{BeforeConnect: beforeConnect(config)})
+	}))
+}
+
+// beforeConnect returns BeforeConnect of config for a connection that is not of pgx, or nil.
+func beforeConnect(config *pgxpool.Config) func(context.Context, *pgconn.Config) error {
+	if config.BeforeConnect == nil {
+		return nil
+	}
+	return func(ctx context.Context, c *pgconn.Config) error {
+		whole := config.ConnConfig.Copy()
+		whole.Config = *c
+		err := config.BeforeConnect(ctx, whole)
+		*c = whole.Config
+		return err
+	}
+}
+
+// session returns the options for package session.
+func (o *Options) session(listen func(context.Context, string) (session.Listener, error)) session.Options {
+	all := session.Options{Repository: o.Repository, Registry: o.Registry, NoRenew: o.NoRenew, Migrate: o.Migrate}
+	if o.Wake {
+		all.Listen = listen
+	}
+	return all
 }

@@ -5,9 +5,8 @@
 //	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
-// The registry has a pool of its own, of four connections, with the session settings that
-// locks need: see docs/pool.md. To use a pool of the application's instead, call
-// [sqllock.NewRepository].
+// The registry has a pool of its own, of five connections, and more with Wake or Fair, with the session settings
+// that locks need: see docs/pool.md. To use a pool of the application's instead, call [sqllock.NewRepository].
 package pqlock
 
 import (

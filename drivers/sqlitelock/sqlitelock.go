@@ -6,13 +6,16 @@
 //	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
-// The registry has a pool of its own, of four connections, with the settings that locks
+// The registry has a pool of its own, of five connections, with the settings that locks
 // need: see docs/pool.md. To use a pool of the application's instead, call
 // [sqllock.NewRepository].
 package sqlitelock
 
 import (
 	"context"
+	"database/sql"
+	"log/slog"
+	"slices"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/session"
@@ -41,6 +44,10 @@ type Options struct {
 // does not know. If the file is removed or replaced later, leases are lost at their next renewal,
 // and acquisitions return [sqllock.ErrSchema]. opts may be nil.
 //
+// No other SQLite library may open the file in the same process, such as mattn/go-sqlite3 beside this one: when it
+// closes the file, the operating system drops the locks of this one, and the file is damaged. Open logs a warning to
+// slog.Default() if such a library is linked, by its driver "sqlite3": it cannot see which files that opens.
+//
 // Open returns
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before the file is opened,
 //   - [sqllock.ErrSchema] if there is no usable lock table,
@@ -52,7 +59,13 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 	if opts == nil {
 		opts = &Options{}
 	}
+	if slices.Contains(sql.Drivers(), otherDriver) {
+		slog.WarnContext(ctx, "sqllock: another SQLite library is linked: if both open one file in a process, the file is damaged", "driver", otherDriver)
+	}
 	return session.Open(ctx, dsn, sqlitedriver.Parse, session.Options{
 		Repository: opts.Repository, Registry: opts.Registry, NoRenew: opts.NoRenew, Migrate: migrations.Up,
 	})
 }
+
+// otherDriver is how SQLite libraries other than modernc.org/sqlite register themselves.
+const otherDriver = "sqlite3"
