@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
@@ -14,7 +15,8 @@ var (
 	// ErrNotAcquired is returned if a lock was not acquired before a timeout, before ctx
 	// ended, or by a single try. The error is a [*HeldError], which says who holds the lock,
 	// where that is known. If the caller's context ended the wait, errors.Is finds
-	// context.Canceled or context.DeadlineExceeded too.
+	// context.Canceled or context.DeadlineExceeded too. A timeout before the database has
+	// answered at all, after a tenth of a second or more, is an ErrDatabase instead.
 	ErrNotAcquired = failure.ErrNotAcquired
 
 	// ErrLockLost is returned if a lease ended before its holder unlocked it: its
@@ -29,8 +31,8 @@ var (
 	// known, and the driver's text follows on the next one.
 	ErrDatabase = failure.ErrDatabase
 
-	// ErrSchema is an ErrDatabase: the lock table is missing or has other columns than
-	// expected. `sqllock migrate up` creates it.
+	// ErrSchema is an ErrDatabase: the lock table is missing, and `sqllock migrate up` creates it, or
+	// it is not what locks need: then the text names the cure.
 	ErrSchema = failure.ErrSchema
 
 	// ErrReadOnly is an ErrDatabase: the server or the session refuses writes, as a replica
@@ -79,6 +81,9 @@ type HeldError struct {
 	// database once in five minutes for each process, and only if the lock has been held for a second: while it
 	// waits, or before a single try returns.
 	Process Process
+	// Pinned is the transaction that has the row locked, if Left is 0: the lease is over, and the row cannot be acquired
+	// before that transaction ends. It is the zero value if the server does not tell: see [Repository.Pin].
+	Pinned Pin
 
 	cause error // what ended the wait, or nil
 }
@@ -87,8 +92,12 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	text := fmt.Sprintf("%v: %q", ErrNotAcquired, e.Key)
 	switch {
-	case locktable.IsKept(e.Holder):
+	case dialect.IsKept(e.Holder):
 		text += fmt.Sprintf(" stays taken for another %v: %s has finished, and its minimum hold lasts", e.left(), e.owner())
+	case e.Pinned != (Pin{}):
+		text += fmt.Sprintf(" was held by %s; its lease is over, and its row is %v", e.owner(), e.Pinned)
+	case e.Holder != "" && e.Left <= 0:
+		text += fmt.Sprintf(" was held by %s; its lease is over, and a transaction may have its row locked", e.owner())
 	case e.Holder != "":
 		text += fmt.Sprintf(" is held by %s; its lease ends in %v unless it is renewed", e.owner(), e.left())
 	}
@@ -123,8 +132,8 @@ func (e *HeldError) Unwrap() []error {
 }
 
 // heldError makes a HeldError of a wait that cause has ended, or of a try.
-func heldError(key, holder string, left time.Duration, process string, cause error) error {
-	return &HeldError{Key: key, Holder: holder, Left: left, Process: processOf(process), cause: cause}
+func heldError(key, holder string, left time.Duration, process string, pin locktable.Pin, cause error) error {
+	return &HeldError{Key: key, Holder: holder, Left: left, Process: processOf(process), Pinned: Pin(pin), cause: cause}
 }
 
 // invalid makes an ErrInvalid.

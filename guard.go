@@ -35,10 +35,12 @@ type Tx interface {
 //     Guard returned, and then before anyone else holds the lock. This covers what tx
 //     wrote before Guard, too.
 //   - REPEATABLE READ and SERIALIZABLE: the same. tx must have begun after Lock, because
-//     an older snapshot does not show the lease. On PostgreSQL that gives an [ErrInvalid],
-//     or a serialization failure (40001) if the row was renewed after the snapshot was
-//     taken: then try tx again. On MySQL (REPEATABLE READ is its default) Guard cannot
-//     see how old the snapshot is, and what tx read before Lock may be out of date.
+//     an older snapshot does not show the lease. On PostgreSQL that gives an [ErrInvalid].
+//     If the row was renewed after the snapshot was taken, Guard returns an [ErrDatabase]:
+//     40001 on PostgreSQL; 1020 on MariaDB from 11.6.2 on, and before where
+//     innodb_snapshot_isolation is on. Then try tx again. On MySQL (REPEATABLE READ is its
+//     default) and other MariaDBs Guard cannot see how old the snapshot is, and what tx
+//     read before Lock may be out of date.
 //   - SQLite, always serializable: Guard writes, so that it begins the one write
 //     transaction that the database can have. Others wait until tx ends, also the
 //     renewal of leases in the same file: keep tx shorter than TTL / 2.
@@ -60,8 +62,11 @@ type Tx interface {
 // that was begun with Context returns nil if the lease ends while the server's answer to COMMIT is
 // awaited, although nothing may be committed. [Registry.ExecuteLockedTx] prevents that.
 //
-// Call Guard in the transaction itself, not in a nested one, which is a savepoint: on PostgreSQL and on
-// clusters a ROLLBACK TO that savepoint undoes the guard, and the outer transaction could still commit.
+// Call Guard in the transaction itself, not in a nested one, which is a savepoint. A ROLLBACK TO that
+// savepoint undoes the guard, and the outer transaction could still commit: on PostgreSQL and on clusters
+// always, on a MySQL or MariaDB if the savepoint came before the first statement on a table, since InnoDB
+// does not know it then. No server tells Guard that it runs in a savepoint. After such a ROLLBACK TO call
+// Guard again, or roll back all of tx.
 //
 // PostgreSQL answers a COMMIT whose wait for a synchronous standby is cancelled with success and a
 // warning, and a failover undoes it. lib/pq cancels it when the context ends with which tx was
@@ -77,8 +82,9 @@ type Tx interface {
 // another lose no lease if each is shorter than TTL / 2, however many leases there are.
 //
 // Guard returns [ErrLockLost] if the lease is lost, [ErrNotHeld] after Unlock, and an
-// [ErrDatabase] if the statement failed. After any error roll tx back: on MySQL a Guard
-// that was refused may have the next holder's row locked until then. ctx, or the Deadline
+// [ErrDatabase] if the statement failed. After any error roll tx back at once: a Guard
+// that was refused may have the next holder's row locked until then, on MySQL, and on PostgreSQL if it had
+// to wait for the row. The next holder cannot renew its lease meanwhile. ctx, or the Deadline
 // after such a renewal if that is earlier, limits the call.
 func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 	return l.held().Guard(ctx, locktable.OverSQL(tx))

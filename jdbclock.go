@@ -2,10 +2,10 @@ package sqllock
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/engine"
+	"github.com/sqllock/sqllock/internal/failure"
 )
 
 // A JdbcLock is the lock of one key in a registry. It has the name of Spring's lock that
@@ -107,7 +107,8 @@ func (l *JdbcLock) TryLock(ctx context.Context) (*Lease, error) {
 	return lease.unless(l.locks.Lock(ctx, l.request, 0, &lease.use, lease))
 }
 
-// TryLockFor is Lock with a limit to the wait, after which it returns [ErrNotAcquired].
+// TryLockFor is Lock with a limit to the wait, after which it returns [ErrNotAcquired], or
+// [ErrDatabase] if the database has not answered by then.
 // 0 means TryLock; a negative wait gives an [ErrInvalid].
 func (l *JdbcLock) TryLockFor(ctx context.Context, wait time.Duration) (*Lease, error) {
 	if wait < 0 {
@@ -149,6 +150,6 @@ func execute(ctx context.Context, lease *Lease, err error, fn func(context.Conte
 	if err != nil {
 		return err
 	}
-	defer func() { result = errors.Join(result, lease.Unlock(ctx)) }()
+	defer func() { result = failure.Join(result, lease.Unlock(ctx)) }()
 	return fn(lease.Context()) //nolint:contextcheck // it is made from ctx
 }

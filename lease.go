@@ -125,8 +125,9 @@ func (l *Lease) RenewFor(ctx context.Context, ttl time.Duration) error {
 //
 //   - [ErrLockLost] if the lease was lost before. Work that was done under it may have
 //     overlapped with another holder's.
-//   - [ErrDatabase] if the row could not be released. It stays until the next acquisition
-//     of the key in this process, or until its time-to-live ends. A row that was to be kept
+//   - [ErrDatabase] if the row could not be released. This process deletes it when the
+//     database answers again, 15 s later at most, and before it acquires the key again; else
+//     it stays until its time-to-live ends. A row that was to be kept
 //     for a minimum hold stays until its time-to-live ends.
 //   - [ErrPinned] if a transaction that Guard was called in is still open. The row stays as
 //     after an ErrDatabase. (On SQLite, where such a transaction locks the whole file, the

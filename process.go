@@ -63,14 +63,25 @@ func (o *RegistryOptions) process() string {
 		version = o.Version
 	}
 	host, _ := os.Hostname() // without one there is the rest
-	text, _ := json.Marshal(Process{Host: shortened(host), PID: os.Getpid(), Application: shortened(application), Version: shortened(version)})
-	return string(text)
+	return nameOfProcess(Process{Host: host, PID: os.Getpid(), Application: application, Version: version})
 }
 
-// shortened keeps a part of a Process from filling the column: in JSON and in ASCII a character takes 12 bytes at most.
-func shortened(text string) string {
+// nameOfProcess returns the JSON of a process, in which the application and its version, and after them the
+// host, are cut until the column can keep it.
+func nameOfProcess(p Process) string {
 	const longest = 255
-	return text[:min(len(text), longest)]
+	for most := 2 * longest; ; most-- {
+		host, own := min(most, longest), max(most-longest, 0)
+		text, _ := json.Marshal(Process{Host: shortened(p.Host, host), PID: p.PID, Application: shortened(p.Application, own), Version: shortened(p.Version, own)})
+		if locktable.NameFits(string(text)) {
+			return string(text)
+		}
+	}
+}
+
+// shortened returns the first most bytes of a text, without a character that is cut in two.
+func shortened(text string, most int) string {
+	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
 // program returns the name of the program, and the version of its main module if the build has one.

@@ -43,19 +43,11 @@ type RegistryOptions struct {
 	// columns it must be that of [RepositoryOptions], which is its default there.
 	TTL time.Duration
 
-	// IdleBetweenTries is the longest pause between two polls of a lock that another
-	// process holds. Default 100 ms. The pause begins at 25 ms, or a quarter of
-	// IdleBetweenTries if that is longer, and grows with what polls cost. It is the longest
-	// with a Waker.
-	//
-	// While processes take the lock in turns, the pause is IdleBetweenTries after a poll that
-	// finds another holder, 100 ms at most, and shrinks to 6 ms with the time that the caller
-	// has waited. A process that has just seen another have the lock steps back when its callers
-	// have had the lock for 100 ms, one after the other: for 150 ms at most, or for one and a half
-	// IdleBetweenTries if they have had it for a second. One that has seen none does so after
-	// a hundred IdleBetweenTries, or ten with HandOff, and for one and a half. So all are
-	// likely to get their turns. Among processes of Spring, which are told by CLIENT_IDs that
-	// come back, the pause does not shrink.
+	// IdleBetweenTries is the longest pause between two polls of a lock that another process holds. Default 100 ms. The pause
+	// begins at 25 ms, or a quarter of IdleBetweenTries if that is longer, and grows with what polls cost. With a Waker it is
+	// IdleBetweenTries. Where processes want a lock all the time, a caller polls the sooner the longer it has waited, and a process
+	// whose callers have had the lock for 100 ms steps back for a moment, so that all are likely to get their turns: docs/waiting.md
+	// has the rules.
 	IdleBetweenTries time.Duration
 
 	// Waker, if set, wakes waiters when the lock is released: package notify has one for
@@ -73,12 +65,13 @@ type RegistryOptions struct {
 
 	// MaxHold is how long after its acquisition a lease ends although AutoRenew could renew
 	// it, so that a holder that is stuck does not keep the lock for ever. Others acquire the lock up to
-	// TTL later: the row lasts as long as its last renewal has given it. It does not limit
-	// [Lease.Renew] and [Lease.RenewFor]. At least TTL; 0, the default, means no limit.
+	// TTL later: the row lasts as long as its last renewal has given it. Entering the lock again
+	// does not make it last longer either. MaxHold does not limit [Lease.Renew], [Lease.RenewFor] and
+	// a longer [JdbcLock.WithTTL]. At least TTL; 0, the default, means no limit.
 	MaxHold time.Duration
 
 	// ReportWaitAfter is how long a caller waits for a lock until that is reported to Observer.Waiting,
-	// or, if no observer has that function, logged to slog.Default() as a warning with the key, the holder
+	// or, if no observer has that function, logged to slog.Default() as a warning with the key (see DisableNames), the holder
 	// and the time: once for a key, however many callers wait, and again when they have waited for twice as
 	// long, four times as long and so on. Default 30 s; negative means never.
 	ReportWaitAfter time.Duration
@@ -87,40 +80,25 @@ type RegistryOptions struct {
 	// Nil ones, and those that the repository has too, are left out.
 	Observers []*observe.Observer
 
-	// Fair, if true, has callers acquire in the order of arrival between processes, too, as far
-	// as these are fair. [JdbcLock.WithFair] chooses for one lock. It is for PostgreSQL, and
-	// for a single MySQL or MariaDB: otherwise NewRegistry returns an [ErrInvalid].
+	// Fair, if true, has callers acquire in the order of arrival between processes, too, as far as these are fair. The row alone
+	// says who holds the lock: Java services, and registries that are not fair, acquire out of turn. [JdbcLock.WithFair] chooses
+	// for one lock. It is for PostgreSQL, and for a single MySQL or MariaDB: otherwise, or with binlog_format=STATEMENT, NewRegistry
+	// returns an [ErrInvalid]. A pooler of transactions is refused with an ErrInvalid by the first call that locks, or by Open of
+	// pgxlock and pqlock. With [RepositoryOptions.Layout] only the pooler is noticed.
 	//
-	//   - Within a process callers queue first, and the first of them queues on the server, in
-	//     a session of its own. So each process has one place in the queue of a key: its next
-	//     caller comes after those of the other processes that wait already. The one whose turn
-	//     it is polls the row, every 2 ms at first (or four times what the last poll took) and later a
-	//     sixteenth of the time for which the lock has been held, and never less often than IdleBetweenTries. With a Waker it is the
-	//     one that is woken. Nothing is written while callers wait.
-	//   - The row alone says who holds the lock, and the turn is only order. Java services, and
-	//     registries that are not fair, acquire out of turn.
-	//   - If the process whose turn it is crashes, the next one has it at once. If it is stopped or
-	//     cut off, the server ends its session after 5 s. Meanwhile a lock that is free stays
-	//     free. So it is for each such process that waits.
-	//   - A caller that waits for its turn for longer than a minute goes to the end of the queue: on
-	//     PostgreSQL the statement that waits keeps VACUUM from removing rows that have died since
-	//     it began. The session of the one whose turn it is does not.
-	//   - A repository has 16 such sessions at most, and no more than half of the connections of
-	//     its pool, which must have two at least, or 2 if the pool has no limit: see
-	//     [RepositoryOptions.Turns]. Several repositories over one pool share that half. If more keys
-	//     are waited for, or a session cannot be had, callers wait as for a lock that is not fair, and
-	//     Observer.Fallback is called. A wait that its context ends closes its session.
-	//   - An uncontended lock takes one round trip more, a read, of which a repository sends four at a
-	//     time. TryLock returns [ErrNotAcquired] also if another process waits.
-	//   - A joint lock has its turn at one of its keys, the one that it waits for, and acquires the
-	//     others as it finds them free. If fair callers want these one by one all the time, it may
-	//     wait for ever: then have all callers lock a common key first.
-	//   - A pooler that gives out sessions for a transaction each, as PgBouncer in transaction mode, is
-	//     refused with an ErrInvalid by the first call that locks, or by Open of pgxlock and pqlock.
-	//   - If [RepositoryOptions.Layout] is set, Galera and groups with several primaries are not
-	//     refused, and have no such order.
+	//   - An uncontended lock takes no round trip more, and while callers wait nothing is written.
+	//   - Each process has one place in the queue of a key, in a session of its own: its next caller comes after those of the other
+	//     processes that wait already. With a Waker it is the one whose turn it is that is woken.
+	//   - A repository has 16 such sessions at most: see [RepositoryOptions.Turns]. Without one, callers wait as for a lock that is
+	//     not fair, and Observer.Fallback is called.
+	//   - If the process whose turn it is crashes, the next one has it at once. If it is stopped or cut off, the server ends its
+	//     session after 5 s, and a free lock stays free until then. So it is for each such process that waits.
+	//   - A caller that has waited for a minute goes to the end of the queue.
+	//   - TryLock returns [ErrNotAcquired] also if another process waits.
+	//   - A joint lock has its turn at one of its keys, the one that it waits for. If fair callers want them one by one all the time,
+	//     it may wait for ever: then have all callers lock a common key first.
 	//
-	// A registry cannot have HandOff, too.
+	// docs/waiting.md has the rules. A registry cannot have HandOff, too.
 	Fair bool
 
 	// HandOff, if true, has Unlock hand the row over to the next caller in this process
@@ -143,28 +121,28 @@ type RegistryOptions struct {
 	// they are held or waited for, after SetCacheCapacity. Default 100 000.
 	CacheCapacity int
 
-	// Application and Version are what this process calls itself in the table of names,
-	// INT_LOCK_NAME, beside its host and process ID. Default: the name of the program, and the
-	// version of its main module if the build has one.
+	// Application and Version are what this process calls itself in the table of names, INT_LOCK_NAME, beside its host and process
+	// ID. Default: the name of the program, and the version of its main module if the build has one.
 	//
-	// A process writes itself there, and the keys as callers wrote them, for locks that are held or
-	// waited for for longer than a second or two. So tools, [Row] and [HeldError] show names instead
-	// of hashes and CLIENT_IDs, on every host.
-	//   - A process writes 100 names at a time and once a second at most, in the background. It
-	//     writes a name again after an hour of use. A lock that is released within a second costs
-	//     nothing; but Unlock waits for up to 250 ms for the name of one whose row stays for a
-	//     minimum hold.
-	//   - Names that have not been written for a day are deleted, by these processes now and then, and
-	//     by [Registry.DeleteExpired].
-	//   - Where the table is missing, or the user has no rights on it, nothing is written, and no
-	//     call fails. The process tries again after 15 minutes.
-	//   - A key of more than 1000 bytes is cut, and ends in "...".
+	// A process writes itself there, and the keys as callers wrote them, for locks that are held or waited for for longer than a
+	// second or two. So tools, [Row] and [HeldError] show names instead of hashes and CLIENT_IDs, on every host.
+	//   - It writes in the background, 100 names at a time and once a second at most. Only if the row of a lock stays for a second
+	//     or more, for its minimum hold, Unlock writes the name itself, and waits for that for 250 ms at most.
+	//   - Where the table is missing, or the user has no rights on it, nothing is written, and no call fails. The process tries again
+	//     after 15 minutes.
+	//   - A key of more than 1000 characters is cut, and ends in "...": only its LOCK_KEY can stand for it then. Application and
+	//     Version are cut so that all of them, and the host, have 1000 together.
 	Application, Version string
 
 	// DisableNames, if true, has the registry write neither keys nor this process to the table of
-	// names. It is for keys that are secrets: every user who may read that table reads them there. A
-	// process that waits for such a key without DisableNames still writes it. On SQLite it also spares
-	// the application's own deferred transactions an SQLITE_BUSY_SNAPSHOT by a write in the background.
+	// names. It is for keys that are secrets: every user who may read that table reads them there.
+	//   - What the registry logs of its own accord, the report of a long wait, has LOCK_KEY instead of
+	//     the key. The errors and events that the application gets have the key, and so have an observe.SlogObserver
+	//     and the page.
+	//   - With [PlainKeys] the key is the LOCK_KEY, and stands in the lock table itself.
+	//   - A process that waits for such a key without DisableNames still writes it.
+	//   - On SQLite it also spares the application's own deferred transactions an
+	//     SQLITE_BUSY_SNAPSHOT by a write in the background.
 	DisableNames bool
 
 	// OnClose, if set, is called once, when [Registry.Close] has released what it could, and
@@ -196,7 +174,8 @@ type Waker interface {
 // of them talks to the database. Two registries of one process exclude each other as two
 // processes do.
 //
-// With AutoRenew there is a goroutine while there are leases; Close ends it. Other
+// With AutoRenew there is a goroutine while there are leases, and one while rows may be left of
+// callers that the database has not answered; Close ends them. Other
 // goroutines last as long as the statement that they send, or the report of a long wait. Timers end
 // with the leases and waits they belong to. All methods are safe for concurrent use.
 type Registry struct {
@@ -240,7 +219,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	}
 	all := joined(repository.observers, o.Observers)
 	process := o.process()
-	tracker := waits.New(o.ReportWaitAfter, all, func(holder string) string { return repository.knownProcess(holder, process).String() })
+	tracker := waits.New(o.ReportWaitAfter, all, func(holder string) string { return repository.knownProcess(holder, process).String() }, o.DisableNames)
 	return &Registry{
 		onClose:    onClose,
 		releasing:  make(chan struct{}, 1),
@@ -601,7 +580,7 @@ func (r *Registry) releaseAll(ctx context.Context) error {
 func (r *Registry) closeOnce(ctx context.Context) error {
 	_, closed := bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, r.onClose() }, nil)
 	if errors.Is(closed, bounded.ErrNoAnswer) {
-		closed = fmt.Errorf("%w: close: %w", ErrDatabase, closed)
+		closed = failure.As(ErrDatabase, "close", closed)
 	}
 	return closed
 }

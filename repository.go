@@ -11,6 +11,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
@@ -136,8 +138,9 @@ type RepositoryOptions struct {
 	// TTL is the time-to-live of all rows in the four-column table of Spring Integration 4
 	// to 6 ([dialect.Spring6]). Its rows do not record when they expire, so Peek, List,
 	// IsAcquired and DeleteExpired judge them by TTL. It is the default of
-	// RegistryOptions.TTL over such a table, and the only value that is accepted. It has
-	// no meaning for other tables. At least [MinTTL]; default [DefaultTTL].
+	// RegistryOptions.TTL over such a table, and the only value that is accepted. All
+	// programs that use the table need the same one: a reader with a shorter one takes
+	// rows of live holders. It has no meaning for other tables. At least [MinTTL]; default [DefaultTTL].
 	TTL time.Duration
 
 	// DisableBatching makes every acquisition and every release a statement of its own.
@@ -154,7 +157,7 @@ type RepositoryOptions struct {
 	// Notify makes releases notify the processes that wait for the lock, which then need
 	// not wait for their next poll: see [Waker]. It is for PostgreSQL alone, where the
 	// DELETE of a row notifies without a further round trip. Set it in all processes that
-	// release, or give the table the trigger of docs/notify.md instead.
+	// release, or give the table the trigger of docs/waiting.md instead.
 	Notify bool
 
 	// Unverified, if true, permits a server that sqllock does not support, such as CockroachDB. It speaks the
@@ -242,6 +245,7 @@ func (o *RepositoryOptions) onFallback() func(reason error) {
 // The limits of its statements:
 //   - A statement that lost a race (a serialization failure, a deadlock) is sent again, with
 //     pauses, until ctx ends.
+//   - A statement whose connection broke before the answer came is sent again, on another one.
 //   - A statement about a row that a transaction has pinned (see [Lease.Guard]) returns
 //     [ErrPinned] after about a second, a deletion after three.
 //   - A statement about a single row times out after 5 s if it is batched with others, else
@@ -261,14 +265,13 @@ type Repository struct {
 	observers []*observe.Observer
 }
 
-// NewRepository returns a repository over db, which it never closes or reconfigures.
-// Libraries over database/sql have such a pool: db.DB of sqlx and bun, db.DB() of GORM,
+// NewRepository returns a repository over db, a *sql.DB or a *sqlx.DB, which it never closes or reconfigures.
+// Libraries over database/sql have such a pool: db.DB of bun, db.DB() of GORM,
 // stdlib.OpenDBFromPool(pool) for a pgxpool. d is the dialect of the server, whatever the
 // driver. opts may be nil.
 //
-// Unless opts.Layout is set, NewRepository asks the server what it is and reads the columns of
-// the tables. While the database is busy, as SQLite is while another process writes, it tries
-// again until ctx ends. It returns
+// Unless opts.Layout is set, NewRepository asks the server what it is and what the tables are like. While the
+// database is busy, as SQLite is while another process writes, it tries again until ctx ends. It returns
 //   - [ErrInvalid] if d is not the dialect of the server, or sqllock does not support the server (see
 //     [RepositoryOptions].Unverified), or the server refuses the isolation:
 //     a replication group that several members write to takes no [Serializable]; or if the
@@ -276,9 +279,10 @@ type Repository struct {
 //     send text as UTF-8 (client_encoding, charset), unless the region and all that Keys returns are
 //     ASCII, as with [SpringKeys]: other sessions would see another key; or if Acquirers
 //     are connected to another table, or MultiStatements is set and the pool does not take them,
-//   - [ErrSchema] if the table is missing, is a view, or has other columns than expected: times with
-//     a time zone or without digits of a second, or a LOCK_KEY that is not utf8mb4 for keys that
-//     are not ASCII,
+//   - [ErrSchema] if the table is missing, or is not what locks need: it is a view, or not InnoDB, or UNLOGGED;
+//     it has no unique key of LOCK_KEY and REGION alone, or another one; times with a time zone or
+//     without digits of a second, an EXPIRED_AFTER that may be NULL, or a LOCK_KEY that is not utf8mb4 for keys
+//     that are not ASCII; or if fencing tokens might not rise. The text names the cure,
 //   - [ErrDatabase] for any other error, also if ctx ends first, a statement has no answer
 //     within 10 s, or the server is not a working member of its Galera cluster or replication
 //     group.
@@ -286,12 +290,16 @@ type Repository struct {
 // It asks one connection: all of a pool must have the same settings.
 //
 // Bad options return [ErrInvalid] before anything is sent.
-func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
+func NewRepository[DB *sql.DB | *sqlx.DB](ctx context.Context, db DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {
+	pool, _ := any(db).(*sql.DB)
+	if one, ok := any(db).(*sqlx.DB); ok && one != nil {
+		pool = one.DB
+	}
 	var o RepositoryOptions
 	if opts != nil {
 		o = *opts
 	}
-	if db == nil || d.Classify == nil {
+	if pool == nil || d.Classify == nil {
 		return nil, invalid("a repository needs a database and a dialect")
 	}
 	if err := o.complete(d); err != nil {
@@ -302,7 +310,7 @@ func NewRepository(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Rep
 		return nil, err
 	}
 	table, err := locktable.Open(ctx, locktable.Config{
-		DB: db, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(), Unverified: o.Unverified,
+		DB: pool, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(), Unverified: o.Unverified,
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
 		Acquirers: o.Acquirers, Turns: o.Turns, MultiStatements: o.MultiStatements,
 		OnFallback:      o.onFallback(), //nolint:contextcheck // a statement for many callers has the context of none
@@ -424,8 +432,8 @@ type Row struct {
 	// an expired row.
 	Left time.Duration
 	// Key is the user's key as it was written, or "" if it is not known: see
-	// [RegistryOptions].Application. The rows of a semaphore and of a read-write lock are named
-	// "permit 2 of render", "reader 0 of render" and "permit turn of render".
+	// [RegistryOptions].Application. That of a long key is cut, and ends in "...". The rows of a semaphore and of a
+	// read-write lock are named "permit 2 of render", "reader 0 of render" and "permit turn of render".
 	Key string
 	// Process is the process that Holder belongs to, the zero value if it is not known.
 	Process Process
@@ -437,7 +445,7 @@ func (row Row) Expired() bool { return row.Left < 0 }
 // Kept reports whether the holder has released the lock, and has left the row for the rest of a minimum
 // hold: see [JdbcLock.WithMinHold]. A row that has expired and was not kept is that of a holder that has ended
 // without a release, or has not renewed in time.
-func (row Row) Kept() bool { return locktable.IsKept(row.Holder) }
+func (row Row) Kept() bool { return dialect.IsKept(row.Holder) }
 
 // Peek reads the row of key. It writes nothing and locks nothing. ok is false if there is no
 // row. Where several servers of a cluster write, it waits until the one that it asks has applied what was
