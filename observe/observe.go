@@ -84,7 +84,8 @@ type Wait struct {
 	Process string
 	// Waited is how long the caller has waited.
 	Waited time.Duration
-	// Err is the error of the database if callers wait through an outage, or nil.
+	// Err is the error of the database if callers wait through an outage; or it says that the lease of the row is
+	// over, and which session has it locked, if the server tells: see [sqllock.Repository.Pin]. Else it is nil.
 	Err error
 }
 

@@ -6,7 +6,7 @@ replace github.com/sqllock/sqllock => ../..
 
 require (
 	entgo.io/ent v0.14.5
-	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jackc/pgx/v5 v5.13.0
 	github.com/sqllock/sqllock v0.0.0-00010101000000-000000000000
 	github.com/uptrace/bun v1.3.0
 	github.com/uptrace/bun/dialect/mysqldialect v1.3.0

@@ -28,7 +28,7 @@ func TestGORM(t *testing.T) {
 				db := check.Value(gorm.Open(gormDialectors[test.Dialect.Name](test.DB.DB), &gorm.Config{PrepareStmt: prepared, Logger: logger.Discard}))(t)
 				pool := check.Value(db.DB())(t)
 				guarded(t, test, pool, func(ctx context.Context, lease *sqllock.Lease) error {
-					err := db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+					err := db.WithContext(ctx).Transaction(func(tx *gorm.DB) error { // the outermost one: GORM makes savepoints of those in it
 						if err := lease.Guard(ctx, tx.Statement.ConnPool.(sqllock.Tx)); err != nil {
 							return err
 						}

@@ -41,7 +41,7 @@ func registryOn(ctx context.Context, db *sql.DB, d dialect.Dialect) (*sqllock.Re
 }
 
 func registryOnPostgres(ctx context.Context, db *sql.DB) (*sqllock.Registry, error) {
-	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(), nil) // db is a *sql.DB
+	repository, err := sqllock.NewRepository(ctx, db, dialect.Postgres(), nil) // db is a *sql.DB or a *sqlx.DB
 	if err != nil {
 		return nil, err
 	}
@@ -113,5 +113,5 @@ func checkBalance(t *testing.T, db *dbtest.DB, want int) {
 // TestPages finds each piece of Go of the page in the code that is run here.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	pagecode.Check(t, "../../docs/orm.md", "*_test.go")
+	pagecode.Check(t, "../../docs/integrations.md", "*_test.go")
 }

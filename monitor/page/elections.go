@@ -35,7 +35,7 @@ func (r *Recorder) elected(e observe.Election) {
 		if e.Cause != nil {
 			now.Text += ": " + e.Cause.Error()
 		}
-		own.Leads, own.Since, own.Ended = false, now.At, now.Text
+		own.Leads, own.Since, own.Ended = false, now.At, brief(now.Text)
 	case e.State == observe.ElectorRetired:
 		now.Severity, now.What = Good, "campaigns no more"
 	default:

@@ -3,7 +3,6 @@ package page
 import (
 	"time"
 
-	"github.com/sqllock/sqllock/internal/printable"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -29,7 +28,7 @@ func (r *Recorder) ran(e observe.JobRun) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	j := r.jobs.of(e.Job)
-	j.Job = printable.Text(e.Job)
+	j.Job = brief(e.Job)
 	if e.Outcome == observe.JobSkipped {
 		j.Skipped++
 		return
@@ -38,7 +37,7 @@ func (r *Recorder) ran(e observe.JobRun) {
 		j.Began, j.Took = e.Began, seconds(e.Took)
 	}
 	if j.Error = ""; e.Err != nil {
-		j.Error = printable.Text(e.Err.Error())
+		j.Error = brief(e.Err.Error())
 	}
 	switch e.Outcome {
 	case observe.JobRan:

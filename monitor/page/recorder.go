@@ -6,8 +6,10 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/printable"
@@ -20,6 +22,8 @@ const (
 	recorded = 50
 	// recordedOfKey is how many events it keeps of each key.
 	recordedOfKey = 10
+	// longestText is how many bytes a text of an event has at most, and so a key beside it.
+	longestText = 180
 	// longWait is from when on it is worth a line that a caller waited for a lock.
 	longWait = time.Second
 )
@@ -34,8 +38,9 @@ const (
 //	handler := page.Handler(registry, &page.Options{Recorder: recorder})
 //
 // The zero value is ready to use. It may observe several registries. All methods are safe for concurrent
-// use. A Recorder keeps a hundred events at most, ten of each of the 200 keys that were used last,
-// 200 jobs, and the roles of electors that have not ended.
+// use. A Recorder keeps a hundred events at most, ten of each of the 200 keys that were used last, or
+// of fewer if the keys are very long, 200 jobs, and the roles of electors that have not ended. Texts are
+// cut: that is less than a megabyte, however long keys and errors are.
 type Recorder struct {
 	mu        sync.Mutex
 	ordinary  []event // each in the order of time
@@ -194,7 +199,7 @@ func (r *Recorder) renewed(e observe.Renewal) {
 		if r.failing == nil {
 			r.failing = make(map[time.Duration]failure)
 		}
-		r.failing[e.TTL] = failure{before.since, now, e.Err}
+		r.failing[e.TTL] = failure{before.since, now, errors.New(brief(e.Err.Error()))}
 	case failing:
 		delete(r.failing, e.TTL)
 		r.addLocked(event{At: now, Severity: Note, What: "renewals work again"})
@@ -241,7 +246,7 @@ func (r *Recorder) add(e event) {
 
 func (r *Recorder) addLocked(e event) {
 	key := e.Key
-	e.Key, e.Text = printable.Text(e.Key), printable.Text(e.Text)
+	e.Key, e.Text = brief(e.Key), brief(e.Text)
 	kind := &r.ordinary
 	if e.Severity != Good {
 		kind = &r.notable
@@ -249,8 +254,29 @@ func (r *Recorder) addLocked(e event) {
 	*kind = last(recorded, append(*kind, e))
 	if key != "" {
 		of := r.keys.of(key)
+		if len(of.Events) > 0 {
+			e.Key = of.Events[0].Key // one copy is enough
+		}
 		of.Events = last(recordedOfKey, append(of.Events, e))
 	}
+}
+
+// brief returns a text that is safe to show, and of a long one the beginning.
+func brief(text string) string {
+	return strings.Clone(cut(printable.Text(cut(text)))) // a part of a text would keep the whole of it
+}
+
+// cut returns the beginning of a long text.
+func cut(text string) string {
+	const rest = "…"
+	if len(text) <= longestText {
+		return text
+	}
+	end := longestText - len(rest)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + rest
 }
 
 // last returns the last n events at most. They share no memory with those before.

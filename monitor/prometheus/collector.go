@@ -6,7 +6,7 @@
 //		Observers: []*observe.Observer{metrics.Observer()},
 //	})
 //
-// docs/observability.md of sqllock has all metrics with their meanings, and directory observability
+// docs/observability.md of sqllock has all metrics with their meanings, and monitor/dashboard
 // a dashboard and alert rules for them. Package sqllockotel has the same metrics for OpenTelemetry.
 package sqllockprom
 

@@ -34,7 +34,8 @@ type Option func(*job)
 // once, and in neither has fn run exactly once: it may have failed, or died, after it has done its work.
 //
 // A run that succeeds takes one statement more, which renews the lease. If that fails, the returned function
-// returns its error, and the job may run again in the same period.
+// returns its error, and the job may run again in the same period. If fn has unlocked the lease itself, and
+// another instance has the lock by then, the error is a [sqllock.ErrNotHeld].
 func UntilSuccess() Option { return func(j *job) { j.untilSuccess = true } }
 
 // New returns a function that runs fn under the lock of key, if no other instance does. Otherwise
@@ -138,6 +139,9 @@ func (r *run) execute(ctx context.Context) error {
 			return err
 		}
 		lease, err := kept.TryLock(context.WithoutCancel(ctx)) // once more: fn has succeeded, also if its context has ended
+		if errors.Is(err, sqllock.ErrNotAcquired) {
+			return fmt.Errorf("%w: %q: the job has run, and has unlocked before it returned: it may run again in the same period", sqllock.ErrNotHeld, r.key)
+		}
 		if err != nil {
 			return err
 		}

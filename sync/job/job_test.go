@@ -3,6 +3,7 @@ package job_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,6 +215,50 @@ func TestAFailedJobIsMadeUpFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAJobThatHasUnlocked has a job unlock its lease itself, and another instance take the lock, or not, before it
+// returns. It has run, so its error is none of a run that was skipped.
+func TestAJobThatHasUnlocked(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		other := r.Another()
+		taken := true
+		var lease *sqllock.Lease
+		unlocks := func(ctx context.Context) error {
+			own := check.Value(r.LeaseFrom(ctx, "report"))(t)
+			must(t, own.Unlock(ctx))
+			if taken {
+				lease = check.Value(other.TryLock(context.WithoutCancel(ctx), "report"))(t)
+			}
+			return nil
+		}
+		until := job.New(r.Registry, "report", time.Minute, unlocks, job.UntilSuccess())
+		err := until(t.Context())
+		is(t, err, sqllock.ErrNotHeld)
+		check.IsNot(t, err, sqllock.ErrNotAcquired)
+		must(t, lease.Unlock(t.Context()))
+		taken = false
+		must(t, until(t.Context()))
+		is(t, check.ErrorOf(other.TryLock(t.Context(), "report")), sqllock.ErrNotAcquired) // for its minimum hold
+		time.Sleep(2 * time.Minute)
+		must(t, job.New(r.Registry, "report", 0, unlocks)(t.Context()))
+	})
+}
+
+// TestALossIsSaidOnce has a job lose its lease: the error says so once.
+func TestALossIsSaidOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		for name, options := range map[string][]job.Option{"plain": nil, "until success": {job.UntilSuccess()}} {
+			err := job.New(r.Registry, name, time.Minute, func(context.Context) error {
+				r.Lose(name)
+				return nil
+			}, options...)(t.Context())
+			is(t, err, sqllock.ErrLockLost)
+			if strings.Count(err.Error(), sqllock.ErrLockLost.Error()) != 1 {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 }
 
 // TestRunsAreReported has each outcome of a job, with when it can run again.

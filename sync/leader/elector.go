@@ -21,6 +21,8 @@ type Elector struct {
 
 // New returns an elector for the role, which is a key of the registry. opts may be nil. New sends nothing to the
 // database. Its lease is renewed whatever [sqllock.RegistryOptions] says; its time-to-live is the registry's.
+// Electors do not lead in the order of arrival, also in a registry with Fair: a candidate may stand by for
+// days, and would keep a session for that.
 //
 // The error is a [sqllock.ErrInvalid], or that of [sqllock.Registry.Obtain].
 func New(registry *sqllock.Registry, role string, opts *Options) (*Elector, error) {
@@ -36,7 +38,7 @@ func New(registry *sqllock.Registry, role string, opts *Options) (*Elector, erro
 		return nil, err
 	}
 	e := &Elector{registry: registry, role: role, opts: o, view: newView(registry.Repository(), role), tell: observersOf(registry, role)}
-	e.candidate = candidate{view: e.view, registry: registry, lock: lock.WithAutoRenew(true), opts: &e.opts}
+	e.candidate = candidate{view: e.view, registry: registry, lock: lock.WithAutoRenew(true).WithFair(false), opts: &e.opts}
 	return e, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/seats"
 )
 
 // A call is one call that locks.
@@ -19,9 +20,9 @@ type call struct {
 // isRefused reports whether err means that the lock was not acquired because it is held.
 func isRefused(err error) bool { return errors.Is(err, sqllock.ErrNotAcquired) }
 
-// goesOn reports whether the call, which was refused with err, is to wait.
+// goesOn reports whether the call, which has failed with err, is to wait.
 func (c *call) goesOn(err error) bool {
-	return isRefused(err) && !c.once && c.waiting.Err() == nil
+	return !c.once && seats.GoesOn(c.waiting, err)
 }
 
 // refused returns the error of a call that found row held.

@@ -195,7 +195,7 @@ func (r *reading) checkNoWriter() error {
 		return r.failed(err)
 	case !ok || r.isOwn(row):
 		return nil
-	case row.Expired():
+	case row.Expired(), r.readers.IsLeftover(row):
 		return r.takeOver(r.Key())
 	}
 	return r.refused(row)

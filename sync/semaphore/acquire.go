@@ -29,7 +29,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, wait time.Duration) (*sq
 	a := acquisition{s, ctx, waiting, n}
 	if wait == seats.NotAtAll || !s.permits.IsWaitedFor() {
 		lease, err := a.first()
-		if wait == seats.NotAtAll || !errors.Is(err, sqllock.ErrNotAcquired) || waiting.Err() != nil {
+		if wait == seats.NotAtAll || !seats.GoesOn(waiting, err) {
 			return lease, err
 		}
 	}
