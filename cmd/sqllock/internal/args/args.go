@@ -2,10 +2,13 @@
 package args
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
@@ -38,20 +41,81 @@ func NoneButCommands(cmd *cobra.Command, args []string) error {
 	err := exit.Usagef("%q is not a command of %s", args[0], cmd.CommandPath())
 	cmd.SuggestionsMinimumDistance = 2
 	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-		return exit.WithHint(err, "%s %s", cmd.CommandPath(), strings.Join(similar, ", "))
+		for i, name := range similar {
+			similar[i] = cmd.CommandPath() + " " + name
+		}
+		return exit.WithHint(err, "%s", strings.Join(similar, "; or "))
 	}
 	return exit.WithHint(err, "%s --help", cmd.CommandPath())
 }
 
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// Quote returns words as they are written in a shell.
+// Quote returns words as they are written in a shell. One with characters that no terminal shows is
+// written as in bash, zsh and POSIX of 2024.
 func Quote(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		if quoted[i] = word; !plainWord.MatchString(word) {
-			quoted[i] = "'" + strings.ReplaceAll(format.Printable(word), "'", `'\''`) + "'"
+		switch {
+		case plainWord.MatchString(word):
+			quoted[i] = word
+		case format.Printable(word) == word:
+			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		default:
+			quoted[i] = escaped(word)
 		}
 	}
 	return strings.Join(quoted, " ")
+}
+
+// escaped returns a word as $'…', in ASCII.
+func escaped(word string) string {
+	var text strings.Builder
+	for i := range len(word) {
+		switch c := word[i]; {
+		case c == '\'' || c == '\\':
+			text.WriteString(`\` + string(c))
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&text, `\%03o`, c)
+		default:
+			text.WriteByte(c)
+		}
+	}
+	return "$'" + text.String() + "'"
+}
+
+// Key returns a key as it is written in a shell after the flags of a command: the key may look like a flag.
+func Key(key string) string {
+	if strings.HasPrefix(key, "-") {
+		return "-- " + Quote(key)
+	}
+	return Quote(key)
+}
+
+// Given returns the flags that a command was given, but for some, as they are written in a shell, each after a
+// space. Three dots stand for a DSN, which may have a password.
+func Given(cmd *cobra.Command, but ...string) string {
+	var text strings.Builder
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch {
+		case slices.Contains(but, flag.Name):
+		case flag.Name == "dsn":
+			text.WriteString(" …")
+		case flag.NoOptDefVal != "" && flag.Value.String() == flag.NoOptDefVal:
+			text.WriteString(" --" + flag.Name)
+		default:
+			for _, value := range values(flag) {
+				text.WriteString(" " + Quote("--"+flag.Name+"="+value))
+			}
+		}
+	})
+	return text.String()
+}
+
+// values returns the values of a flag, which may be given several times.
+func values(flag *pflag.Flag) []string {
+	if list, ok := flag.Value.(pflag.SliceValue); ok {
+		return list.GetSlice()
+	}
+	return []string{flag.Value.String()}
 }

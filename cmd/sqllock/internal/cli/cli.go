@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +16,10 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/doctor"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exec"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/leasefile"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/migrate"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/page"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/show"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/top"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/trial"
@@ -46,6 +47,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	completeWithoutPackage(root)
 	err := checkDashes(root, args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
@@ -98,7 +100,8 @@ func Command() *cobra.Command {
 	flags.Register(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("region", complete.Regions(&flags)) // the flag exists
 	root.AddCommand(
-		exec.Command(&flags), exec.Lead(&flags), trial.Demo(&flags), trial.Verify(&flags), trial.WorkerCommand(&flags),
+		exec.Command(&flags), exec.Lead(&flags),
+		exec.Acquire(&flags), leasefile.Extend(&flags), leasefile.Release(&flags), leasefile.RenewerCommand(&flags), trial.Demo(&flags), trial.Verify(&flags), trial.WorkerCommand(&flags),
 		show.List(&flags), show.Describe(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),
 		top.Command(&flags), page.Command(&flags, doctor.Findings(&flags)),
 		migrate.Command(&flags), doctor.Command(&flags), newVersionCommand(),
@@ -108,15 +111,15 @@ func Command() *cobra.Command {
 }
 
 // endOnSignals ends the context of a command when a signal asks the process to end, so that the command
-// can clean up. exec and lead handle signals themselves.
+// can clean up. exec, lead and acquire handle signals themselves.
 func endOnSignals(cmd *cobra.Command, _ []string) {
-	if runsCommand(cmd) {
+	if runsCommand(cmd) || cmd.Name() == "acquire" {
 		return
 	}
 	ctx, interrupt := context.WithCancelCause(cmd.Context())
 	cmd.SetContext(ctx)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	process.NotifyForwarded(signals)
 	go func() {
 		defer signal.Stop(signals) // the next one kills
 		select {

@@ -31,7 +31,7 @@ func flagHint(cmd *cobra.Command, err error) string {
 		if runsCommand(cmd) {
 			key += " -- CMD"
 		}
-		return fmt.Sprintf("%s --help; or, for a key that begins with a dash, %s %s", path, path, key)
+		return fmt.Sprintf("%s --help; or, for a key that begins with a dash, %s%s %s", path, path, args.Given(cmd), key)
 	default:
 		return path + " --help"
 	}

@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) { runScripts(t, "", nil, "script") }
 // TestDatabases runs the scripts of testdata/databases, each with a new database, to which SQLLOCK_DSN leads. Its
 // kind is a condition of scripts, and so is tls, if PostgreSQL may have it. UNIQUE is a name that no other script has. These commands are added:
 //
-//	sql STATEMENT      executes a statement
+//	sql STATEMENT      executes a statement; without one, those that the last command has printed
 //	dsn PATTERN TEXT   replaces what matches a regular expression in SQLLOCK_DSN
 //	hold KEY           acquires a lock for a minute, and sets HOLDER
 func TestDatabases(t *testing.T) {
@@ -118,7 +118,7 @@ func runHere(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	running.Lock()
 	defer running.Unlock()
-	for _, name := range []string{"XDG_STATE_HOME", "HOME", "TMPDIR", "PATH", connect.DSNVariable} {
+	for _, name := range []string{"XDG_STATE_HOME", "HOME", "TMPDIR", "PATH", connect.DSNVariable, "SQLLOCK_PREFIX", "SQLLOCK_REGION"} {
 		value, ok := os.LookupEnv(name)
 		ts.Check(os.Setenv(name, ts.Getenv(name)))
 		if ts.Getenv(name) == "" { // an empty DSN is an error
@@ -162,8 +162,18 @@ func wantExitCode(ts *testscript.TestScript, _ bool, args []string) {
 // executeSQL executes a statement in the script's database, or in an SQLite file.
 func executeSQL(ts *testscript.TestScript, _ bool, args []string) {
 	if db, ok := ts.Value(databaseOf{}).(*dbtest.DB); ok {
-		_, err := db.DB.ExecContext(context.Background(), strings.Join(args, " "))
+		statements := []string{strings.Join(args, " ")}
+		if len(args) == 0 {
+			statements = strings.Split(strings.TrimSpace(lineComment.ReplaceAllString(ts.ReadFile("stdout"), "")), ";\n")
+		}
+		conn, err := db.DB.Conn(context.Background())
 		ts.Check(err)
+		defer func() { ts.Check(conn.Close()) }()
+		for _, statement := range statements {
+			if _, err := conn.ExecContext(context.Background(), statement); err != nil {
+				ts.Fatalf("%s: %v", statement, err)
+			}
+		}
 		return
 	}
 	if len(args) != 2 {
@@ -171,6 +181,8 @@ func executeSQL(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	executeIn(ts, args[0], args[1])
 }
+
+var lineComment = regexp.MustCompile(`(?m)^--.*\n`)
 
 func executeIn(ts *testscript.TestScript, file, statement string, args ...any) {
 	db, err := sql.Open("sqlite", "file:"+ts.MkAbs(file)+"?_pragma=busy_timeout(10000)")

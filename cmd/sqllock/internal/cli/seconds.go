@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-var plainNumber = regexp.MustCompile(`^\d+(\.\d+)?$`)
+var plainNumber = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
 
 // A seconds is the value of a flag for a duration. It takes a plain number of seconds too, as flock(1) does.
 type seconds struct{ pflag.Value }

@@ -3,7 +3,6 @@ package connect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -47,8 +46,12 @@ func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
 		return nil, err
 	}
 	c := &Connection{Dialect: target.Dialect, Target: target, Name: target.Redacted, Default: isDefault}
-	if c.pools, err = target.Connect(ctx, session.Need{Connections: maxConnections, Create: isDefault || file == MayCreate}); err != nil {
-		err = fmt.Errorf("%w: connect to %s: %w", sqllock.ErrDatabase, c.Name, failure.WithCure(err))
+	need := session.Need{Connections: maxConnections, BriefWaits: f.BriefWaits, Create: isDefault || file == MayCreate, Unverified: f.Unverified}
+	switch c.pools, err = target.Connect(ctx, need); {
+	case errors.Is(err, sqllock.ErrInvalid):
+		return nil, err // says what the server is
+	case err != nil:
+		err = failure.As(sqllock.ErrDatabase, "connect to "+c.Name, failure.WithCure(err))
 		return nil, withOpenHint(err, target, isDefault, file)
 	}
 	c.DB = c.pools.DB
@@ -71,6 +74,16 @@ func (f *Flags) givenDSN() (string, error) {
 	default:
 		return fromEnvironment, nil
 	}
+}
+
+// Dialect returns that of the database which the flags choose, without opening it.
+func (f *Flags) Dialect() (dialect.Dialect, error) {
+	chosen, _, err := f.chosenDSN()
+	if err != nil {
+		return dialect.Dialect{}, err
+	}
+	target, err := dsn.Parse(chosen)
+	return target.Dialect, err
 }
 
 // CheckChosen returns a usage error if the command line and the environment choose no database. A
@@ -96,7 +109,7 @@ func (f *Flags) chosenDSN() (chosen string, isDefault bool, err error) {
 		return "", false, exit.WithHint(exit.Usagef("no directory for the default database: %w", err), "--dsn sqlite:/path/to/locks.db")
 	}
 	if err := os.MkdirAll(directory, 0o700); err != nil {
-		err = fmt.Errorf("%w: create the directory of the default database: %w", sqllock.ErrDatabase, err)
+		err = failure.As(sqllock.ErrDatabase, "create the directory of the default database", err)
 		return "", false, exit.WithHint(err, "%s", defaultFileHint)
 	}
 	return sqlitedriver.DSN(filepath.Join(directory, defaultFile)), true, nil

@@ -108,8 +108,9 @@ func TestRepositoryWhereSerializableIsRefused(t *testing.T) {
 	check.Must(t, err)
 	defer db.Close()
 	for range 2 { // the second time with another isolation
-		columns := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
-		mock.ExpectQuery("SELECT server.version").WillReturnRows(columns.AddRow("9.7.4", "", "", "", "", nil, nil, nil, nil, nil))
+		columns := sqlmock.NewRows([]string{"version", "session", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+		mock.ExpectQuery("SELECT server.version").WillReturnRows(columns.AddRow("9.7.4", "", nil, nil, nil, nil, nil))
+		mock.ExpectQuery("information_schema").WillReturnRows(sqlmock.NewRows([]string{"relation", "fact", "name", "text", "flags", "more", "cure"}))
 		mock.ExpectQuery("INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"FENCE"}))
 		mock.ExpectQuery("replication_group_members").WillReturnRows(sqlmock.NewRows([]string{"name", "value"}).
 			AddRow("group_replication_group_name", "aaaa").AddRow("group_replication_enforce_update_everywhere_checks", "ON").AddRow("member_state", "ONLINE"))

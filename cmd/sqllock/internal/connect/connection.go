@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -31,7 +30,7 @@ type Connection struct {
 // Close closes the database.
 func (c *Connection) Close() error {
 	if err := c.pools.Close(); err != nil {
-		return fmt.Errorf("%w: close %s: %w", sqllock.ErrDatabase, c.Name, err)
+		return failure.As(sqllock.ErrDatabase, "close "+c.Name, err)
 	}
 	return nil
 }
@@ -72,6 +71,21 @@ func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.Repo
 	return r, f.WithTableHint(c, err)
 }
 
+// Faults returns how the tables that the flags choose are not what locks need.
+func (f *Flags) Faults(ctx context.Context, c *Connection, opts sqllock.RepositoryOptions) ([]locktable.Fault, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	names, err := dialect.NamesFor(f.Prefix)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	if opts.DisableFencing || f.NoFencing {
+		names.Fence = ""
+	}
+	faults, err := locktable.Faults(ctx, c.SQL(), c.Dialect, names, f.PlainKeys, f.Unverified)
+	return faults, f.WithTableHint(c, failure.Of(err, ""))
+}
+
 // CheckServer returns an error if tables must not be created: the server is not one that sqllock supports.
 func (f *Flags) CheckServer(ctx context.Context, c *Connection) error {
 	return failure.Of(locktable.CheckServer(ctx, c.SQL(), c.Dialect, f.Prefix, f.Unverified), "")
@@ -85,7 +99,7 @@ func (f *Flags) WithTableHint(c *Connection, err error) error {
 	var table *locktable.Error
 	if errors.As(err, &table) {
 		// Leave out the library's own advice, which does not have the prefix.
-		err = fmt.Errorf("%w: %w", sqllock.ErrSchema, table)
+		err = failure.As(sqllock.ErrSchema, "", table)
 	}
 	up := MigrateUp(f.Prefix)
 	switch {

@@ -3,7 +3,9 @@
 package connect
 
 import (
+	"cmp"
 	"errors"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,12 @@ import (
 // DSNVariable is the environment variable that holds the DSN if no flag does.
 const DSNVariable = "SQLLOCK_DSN"
 
+// The environment variables of a prefix and a region that no flag gives, so that the lines of a crontab need not repeat them.
+const (
+	prefixVariable = "SQLLOCK_PREFIX"
+	regionVariable = "SQLLOCK_REGION"
+)
+
 // Flags are the flags that all commands share.
 type Flags struct {
 	DSN, Prefix, Region string
@@ -23,6 +31,7 @@ type Flags struct {
 	PlainKeys           bool
 	NoFencing           bool // lock without fencing tokens
 	Unverified          bool // use a server that sqllock does not support
+	BriefWaits          bool // see session.Settings
 }
 
 // A dsnValue is a DSN on the command line.
@@ -43,10 +52,10 @@ func (d *dsnValue) Set(text string) error {
 
 // Register adds the flags to a set.
 func (f *Flags) Register(flags *pflag.FlagSet) {
-	flags.Var((*dsnValue)(&f.DSN), "dsn", "the database (default: $"+DSNVariable+"; without it, all but exec and lead use --local)")
+	flags.Var((*dsnValue)(&f.DSN), "dsn", "the database (default: $"+DSNVariable+"; without it, all but those that lock use --local)")
 	flags.BoolVar(&f.Local, "local", false, "use the SQLite file of this user on this machine, which no other machine can use")
-	flags.StringVar(&f.Prefix, "prefix", dialect.DefaultPrefix, "the prefix before LOCK in the name of the table")
-	flags.StringVar(&f.Region, "region", sqllock.DefaultRegion, "the region of the keys")
+	flags.StringVar(&f.Prefix, "prefix", cmp.Or(os.Getenv(prefixVariable), dialect.DefaultPrefix), "the prefix before LOCK in the name of the table; its default is $"+prefixVariable+", if that is set")
+	flags.StringVar(&f.Region, "region", cmp.Or(os.Getenv(regionVariable), sqllock.DefaultRegion), "the region of the keys; its default is $"+regionVariable+", if that is set")
 	flags.BoolVar(&f.PlainKeys, "plain-keys", false, "store keys unchanged in LOCK_KEY, instead of Spring's mapping")
 	flags.BoolVar(&f.Unverified, "unverified", false, "use a server that sqllock does not support, such as CockroachDB: it may give a lock to several at once")
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/failure"
@@ -41,7 +42,7 @@ func MigrateUp(prefix string) string {
 	if prefix == "" || prefix == dialect.DefaultPrefix {
 		return "sqllock migrate up"
 	}
-	return "sqllock migrate up --prefix " + prefix
+	return "sqllock migrate up --prefix " + args.Quote(prefix)
 }
 
 // Hint returns the hint for an error of any command, or "".

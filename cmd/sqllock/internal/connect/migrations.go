@@ -3,7 +3,6 @@ package connect
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
@@ -32,8 +31,8 @@ func MigrationError(ctx context.Context, op string, err error) error {
 	case errors.Is(err, migrations.ErrOption), errors.Is(err, migrations.ErrVersion), errors.Is(err, dialect.ErrPrefix):
 		return exit.Usagef("%s: %w", op, err)
 	case errors.Is(err, migrations.ErrBusy):
-		return exit.WithHint(fmt.Errorf("%w: %s: %w", sqllock.ErrDatabase, op, err), "again, a little later")
+		return exit.WithHint(failure.As(sqllock.ErrDatabase, op, err), "again, a little later")
 	default:
-		return fmt.Errorf("%w: %s: %w", sqllock.ErrDatabase, op, failure.WithCure(err))
+		return failure.As(sqllock.ErrDatabase, op, failure.WithCure(err))
 	}
 }

@@ -2,7 +2,9 @@ package doctor
 
 import (
 	"bytes"
+	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,8 +12,10 @@ import (
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
 
+	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/test/check"
@@ -62,6 +66,39 @@ func TestPoolerWithoutASecondSession(t *testing.T) {
 	})
 }
 
+// TestStepsAfterALateOne has a step wait in vain. The next is left out if the server does not answer any more, and
+// is taken if the step has waited for something else.
+func TestStepsAfterALateOne(t *testing.T) {
+	t.Parallel()
+	late := func(_ *examination, ctx context.Context) []finding {
+		<-ctx.Done()
+		return []finding{{noteworthy, "late", context.Cause(ctx).Error(), ""}}
+	}
+	next := func(*examination, context.Context) []finding { return []finding{{good, "next", "", ""}} }
+	for name, test := range map[string]struct {
+		delay time.Duration
+		want  string
+	}{"a server that hangs": {time.Hour, "late connection"}, "a table that is locked": {0, "late next"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				db, mock, err := sqlmock.New(sqlmock.MonitorPingsOption(true))
+				check.Must(t, err)
+				defer func() { _ = db.Close() }() // the mock did not expect it
+				mock.ExpectPing()                 // of the connection
+				check.Must(t, db.PingContext(t.Context()))
+				mock.ExpectPing().WillDelayFor(test.delay)
+				e := &examination{Connection: &connect.Connection{DB: sqlx.NewDb(db, "sqlmock")}}
+				var subjects []string
+				for _, f := range e.run(t.Context(), []step{late, next}) {
+					subjects = append(subjects, f.Subject)
+				}
+				check.Equal(t, "findings", strings.Join(subjects, " "), test.want)
+			})
+		})
+	}
+}
+
 // TestFindings keeps the lines about settings and clocks that the servers of the tests do not have, as
 // text and as JSON.
 func TestFindings(t *testing.T) {
@@ -109,6 +146,9 @@ func TestFindings(t *testing.T) {
 		"vitess_async":       vitessState{tablets, nil}.findings(reparented),
 		"vitess_alone":       vitessState{tablets, map[string]string{"rpl_semi_sync_master_enabled": "ON", "rpl_semi_sync_master_timeout": "10000"}}.findings(reparented),
 		"vitess_no_primary":  vitessState{tablets[1:2], semiSync}.findings(reparented),
+		"times":              timesFindings(javasRows(time.Second, -5*time.Hour), javasRows(time.Second, -5*time.Hour)),
+		"times_ahead":        timesFindings(javasRows(-5*time.Hour, time.Minute), javasRows(-5*time.Hour, time.Minute)),
+		"times_behind":       timesFindings(listing.Reading{All: true}, javasRows(time.Second, -5*time.Hour)),
 		"one_host":           hostsFindings(session.Choice{Hosts: 1, Any: true}),
 		"any_host":           hostsFindings(session.Choice{Hosts: 2, Any: true}),
 		"chosen_host":        hostsFindings(session.Choice{Hosts: 3}),
@@ -133,4 +173,10 @@ func TestFindings(t *testing.T) {
 			golden.Check(t, filepath.Join("testdata", name+".txt"), text.String())
 		})
 	}
+}
+
+// javasRows are two rows of Java's, as they are read at once.
+func javasRows(age, left time.Duration) listing.Reading {
+	rows := []sqllock.Row{{LockKey: "a", Holder: "billing-java", Age: age, Left: left}, {LockKey: "b", Holder: "billing-java", Age: age, Left: left}}
+	return listing.Reading{Rows: rows, All: true}
 }

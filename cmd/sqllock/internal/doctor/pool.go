@@ -31,7 +31,8 @@ var shortcomings = map[string][]shortcoming{
 		{question: "SELECT @@character_set_client <> 'utf8mb4' OR @@character_set_connection <> 'utf8mb4'", text: "charset=utf8mb4" + translated, unsafe: "charset=utf8mb4"},
 		{question: "SELECT @@innodb_lock_wait_timeout > 1", text: "innodb_lock_wait_timeout=1 (a statement waits longer for a row that is locked)"},
 		{question: "SELECT @@idle_transaction_timeout = 0", text: "idle_transaction_timeout (a client that is gone keeps its rows locked)"},
-		{question: "SELECT @@tx_isolation <> 'SERIALIZABLE'", text: "sessions that acquire by one statement (RepositoryOptions.Acquirers)"}, // only MariaDB knows the variable
+		{question: "SELECT @@innodb_snapshot_isolation", text: "innodb_snapshot_isolation=0 (statements that have waited for a row are sent again)"}, // only newer MariaDBs know the variable
+		{question: "SELECT @@tx_isolation <> 'SERIALIZABLE'", text: "sessions that acquire by one statement (RepositoryOptions.Acquirers)"},          // only MariaDB knows the variable
 		{question: "SELECT @@version NOT LIKE '%MariaDB%' AND @@wait_timeout > 60", text: "wait_timeout=60 (a client that is gone keeps its rows locked)"},
 	},
 }

@@ -3,10 +3,10 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
 )
 
@@ -17,7 +17,7 @@ func (e *examination) checkRoundTrip(ctx context.Context) []finding {
 	}
 	began := time.Now()
 	if err := roundTrip(ctx, e.repository); err != nil {
-		return []finding{{broken, "round trip", exit.Text(err), e.roundTripAdvice(err)}}
+		return []finding{{broken, "round trip", textOf(err), e.roundTripAdvice(ctx, err)}}
 	}
 	return []finding{{good, "round trip", fmt.Sprintf("a lock was acquired (%s), renewed and released in %s", e.isolation(), roundTime(time.Since(began))), ""}}
 }
@@ -36,7 +36,9 @@ func roundTrip(ctx context.Context, r *sqllock.Repository) error {
 		return fmt.Errorf("the test key %q is not free: it is held by %s", key, got.Row.Holder)
 	}
 	renewed, err := r.Renew(ctx, key, holder, roundTripTTL)
-	deleted, deleteErr := r.Delete(context.WithoutCancel(ctx), key, holder)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), pingLimit)
+	defer cancel()
+	deleted, deleteErr := r.Delete(after, key, holder)
 	switch {
 	case err != nil:
 		return err
@@ -48,9 +50,13 @@ func roundTrip(ctx context.Context, r *sqllock.Repository) error {
 	return nil
 }
 
-func (e *examination) roundTripAdvice(err error) string {
+func (e *examination) roundTripAdvice(ctx context.Context, err error) string {
 	if e.Dialect.Classify(err) == dialect.ReadOnly {
 		return e.readOnlyFinding().Advice
 	}
-	return e.rightsAdvice() + ", and that no trigger or other job changes it"
+	table := e.names.Lock
+	if fence := e.names.Prefix + "LOCK_FENCE"; strings.Contains(strings.ToUpper(err.Error()), strings.ToUpper(fence)) {
+		table = e.names.Fence // of which the server says that it is what may not be used
+	}
+	return e.rightAdvice(ctx, err, table, e.rightsAdvice()+", and that no trigger or other job changes it")
 }

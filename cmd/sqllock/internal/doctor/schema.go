@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/rights"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -15,7 +15,7 @@ func (e *examination) checkSchema(ctx context.Context) []finding {
 	state, err := migrations.Status(ctx, e.SQL(), e.Dialect, &migrations.Options{Prefix: e.flags.Prefix})
 	if err != nil {
 		// A user who only uses locks may lack the right to read the version.
-		return []finding{{noteworthy, "schema", "version not known: " + exit.Text(err), "let the user SELECT from that table, or run doctor as the user who migrates"}}
+		return []finding{{noteworthy, "schema", "version not known: " + textOf(err), e.rightAdvice(ctx, err, rights.Versions(e.names), "let the user SELECT from that table, or run doctor as the user who migrates")}}
 	}
 	return []finding{e.schemaFinding(state)}
 }

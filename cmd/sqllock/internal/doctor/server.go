@@ -88,7 +88,7 @@ func (e *examination) checkWrites(ctx context.Context) []finding {
 	case readOnly != 0:
 		return []finding{e.readOnlyFinding()}
 	default:
-		return []finding{{good, "writes", "accepted", ""}}
+		return []finding{{good, "writes", "not read-only", ""}}
 	}
 }
 
@@ -100,9 +100,12 @@ func (e *examination) readOnlyFinding() finding {
 	return finding{broken, "writes", "rejected: the server is a replica or set to read-only", "give the DSN of the primary server: to acquire a lock is to write a row"}
 }
 
-// checkJournal checks that the journal mode is WAL, in which readers and writers do not
+// checkJournal checks that the journal mode of SQLite is WAL, in which readers and writers do not
 // block each other.
 func (e *examination) checkJournal(ctx context.Context) []finding {
+	if !e.Dialect.Embedded {
+		return nil
+	}
 	var mode string
 	if err := e.DB.GetContext(ctx, &mode, "PRAGMA journal_mode"); err != nil {
 		return []finding{{noteworthy, "journal", "its mode is not known: " + exit.Text(err), "check that the file is an SQLite database"}}

@@ -2,8 +2,8 @@ package doctor
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sqllock/sqllock"
@@ -13,37 +13,66 @@ import (
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
+// checkTable checks the table, and that of names, which nothing depends on.
 func (e *examination) checkTable(ctx context.Context) []finding {
 	// checkFence checks the source of fencing tokens.
-	r, err := e.flags.Repository(ctx, e.Connection, sqllock.RepositoryOptions{ClientID: "doctor", DisableFencing: true})
+	unfenced := sqllock.RepositoryOptions{ClientID: "doctor", DisableFencing: true}
+	faults, err := e.flags.Faults(ctx, e.Connection, unfenced)
+	e.exists = err == nil
+	findings := e.faultFindings(faults)
+	if err == nil && !slices.ContainsFunc(findings, isBroken) {
+		e.repository, err = e.flags.Repository(ctx, e.Connection, unfenced)
+	}
 	if err != nil {
-		return []finding{{broken, "table", exit.Text(err), e.tableAdvice(ctx, err)}}
+		return append(findings, finding{broken, "table", textOf(err), e.tableAdvice(ctx, err)})
 	}
-	e.repository = r
-	text := e.names.Lock + ", layout " + r.Layout().String()
-	if r.Layout() == dialect.Spring6 {
-		return []finding{{
-			good, "table", text + " (no EXPIRED_AFTER)",
-			"all programs that use the table must have the same time-to-live; when no Spring before 7 uses it any more: sqllock migrate up --layout spring7",
-		}}
+	if e.repository == nil {
+		return findings
 	}
-	return []finding{{good, "table", text, ""}}
+	f := finding{good, "table", e.names.Lock + ", layout " + e.repository.Layout().String(), ""}
+	if e.repository.Layout() == dialect.Spring6 {
+		f.Text += " (no EXPIRED_AFTER)"
+		f.Advice = "all programs that use the table must have the same time-to-live; when no Spring before 7 uses it any more: sqllock migrate up --layout spring7"
+	}
+	return append([]finding{f}, findings...)
 }
+
+// faultFindings prints what Open refuses, and what it bears.
+func (e *examination) faultFindings(faults []locktable.Fault) (findings []finding) {
+	subjects := map[string]string{e.names.Lock: "table", e.names.Fence: "fence", e.names.Name: "names"}
+	for _, f := range faults {
+		severity := broken
+		if f.Bearable {
+			severity = noteworthy
+		}
+		findings = append(findings, finding{severity, subjects[f.Table], f.String(), f.Cure})
+	}
+	return findings
+}
+
+func isBroken(f finding) bool { return f.Severity == broken }
 
 // checkFence checks the source of fencing tokens. Spring's own script does not create it.
 func (e *examination) checkFence(ctx context.Context) []finding {
 	switch {
-	case e.repository == nil:
+	case !e.exists:
 		return nil
 	case e.flags.NoFencing:
 		return []finding{{good, "fence", "--no-fencing: locks have no fencing tokens", ""}}
 	}
-	r, err := e.flags.Repository(ctx, e.Connection, sqllock.RepositoryOptions{ClientID: "doctor"})
-	if err != nil {
-		return []finding{{broken, "fence", exit.Text(err), e.fenceAdvice(err)}}
+	faults, err := e.flags.Faults(ctx, e.Connection, sqllock.RepositoryOptions{})
+	findings := e.faultFindings(slices.DeleteFunc(faults, func(f locktable.Fault) bool { return f.Table != e.names.Fence }))
+	if err == nil && e.repository != nil && !slices.ContainsFunc(findings, isBroken) {
+		e.repository, err = e.flags.Repository(ctx, e.Connection, sqllock.RepositoryOptions{ClientID: "doctor"})
 	}
-	e.repository = r
-	return []finding{{good, "fence", "fencing tokens come from " + e.names.Fence, ""}}
+	switch {
+	case err != nil:
+		return []finding{{broken, "fence", textOf(err), e.fenceAdvice(ctx, err)}}
+	case len(findings) > 0:
+		return findings
+	default:
+		return []finding{{good, "fence", "fencing tokens come from " + e.names.Fence, ""}}
+	}
 }
 
 // checkNames checks the table of names, which may be missing.
@@ -52,22 +81,25 @@ func (e *examination) checkNames(ctx context.Context) []finding {
 		return nil
 	}
 	_, err := e.SQL().ExecContext(ctx, "UPDATE "+e.names.Name+" SET SEEN = SEEN WHERE 1 = 0")
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	switch {
 	case err == nil:
 		return []finding{{good, "names", "keys and processes are named in " + e.names.Name, ""}}
 	case e.Dialect.Classify(err) == dialect.Schema:
 		return []finding{{noteworthy, "names", "there is no " + e.names.Name + ": locks of other hosts are shown as hashes", "docs/schema.md#the-table-of-names has the statements; nothing else depends on it"}}
 	default:
-		return []finding{{noteworthy, "names", exit.Text(err), "let the user SELECT, INSERT, UPDATE and DELETE in " + e.names.Name + "; nothing else depends on it"}}
+		return []finding{{noteworthy, "names", textOf(err), e.rightAdvice(ctx, err, e.names.Name, "let the user SELECT, INSERT, UPDATE and DELETE in "+e.names.Name+"; nothing else depends on it")}}
 	}
 }
 
-func (e *examination) fenceAdvice(err error) string {
-	if errors.Is(err, sqllock.ErrSchema) && !e.MissesTable(err) {
-		return "docs/schema.md has the statements (MariaDB's sequence): stop the programs that use locks first"
+func (e *examination) fenceAdvice(ctx context.Context, err error) string {
+	layout := dialect.Spring7
+	if locktable.Is(err, locktable.NoFence) {
+		layout = dialect.Spring6
 	}
-	return fmt.Sprintf("sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option DisableFencing, and the command with --no-fencing",
-		e.repository.Layout())
+	return e.rightAdvice(ctx, err, e.names.Fence, fmt.Sprintf("sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option DisableFencing, and the command with --no-fencing", layout))
 }
 
 func (e *examination) tableAdvice(ctx context.Context, err error) string {
@@ -78,17 +110,13 @@ func (e *examination) tableAdvice(ctx context.Context, err error) string {
 		return "see the line about the server above"
 	case e.MissesTable(err):
 		return connect.MigrateUp(e.flags.Prefix) + " creates it; --prefix selects another"
-	case errors.Is(err, sqllock.ErrSchema) && e.hasWrongTimes(ctx):
-		return "see the line about precision below"
-	case errors.Is(err, sqllock.ErrSchema):
-		return "select another table with --prefix, or change this one while no program uses it"
 	default:
-		return e.rightsAdvice()
+		return e.rightAdvice(ctx, err, e.names.Lock, e.rightsAdvice())
 	}
 }
 
 // triggersOf return what the server itself does to the rows of a table. Those of
-// docs/notify.md are left out.
+// docs/waiting.md are left out.
 var triggersOf = map[string]string{
 	"postgres": `SELECT 'the trigger ' || tgname FROM pg_trigger JOIN pg_proc ON pg_proc.oid = tgfoid
 	WHERE tgrelid = CAST({table} AS regclass) AND NOT tgisinternal AND tgenabled <> 'D' AND proname <> 'sqllock_notify'

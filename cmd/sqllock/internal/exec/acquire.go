@@ -8,12 +8,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"syscall"
+	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -56,22 +59,50 @@ func (x *execution) acquire(ctx context.Context) (*holding, error) {
 		return nil, err
 	}
 	if err := x.lock(ctx, h); err != nil {
-		return nil, errors.Join(x.flags.WithTableHint(h.connection, err), h.connection.Close())
+		err = x.flags.WithTableHint(h.connection, err)
+		h.abandon(ctx)
+		return nil, err
 	}
 	x.verbosef("acquired %s as %s, %s", x.description(), h.lease.Holder(), tokenText(h.lease))
 	return h, nil
 }
 
+// leastWait is how long a database has at least for its connection and the first try, from the start of the program.
+// A network may be slower than a short --wait.
+const leastWait = 3 * time.Second
+
+// limited returns a context that ends when the lock must be acquired: --wait counts from the start of the
+// program. It lasts as long as least after that start, in any case.
+func (x *execution) limited(ctx context.Context, least time.Duration) (context.Context, context.CancelFunc) {
+	if x.waitForever {
+		return context.WithCancel(ctx)
+	}
+	limit := max(x.wait, least)
+	return context.WithDeadlineCause(ctx, x.began.Add(limit), fmt.Errorf("%w: the database has not answered %s after the start", sqllock.ErrDatabase, format.Duration(limit)))
+}
+
+// inTime replaces an error that the end of a limited context has caused. That a lock is held is an answer.
+func inTime(limited context.Context, err error) error {
+	held := errors.Is(err, sqllock.ErrNotAcquired) && !errors.Is(err, context.Canceled)
+	if cause := context.Cause(limited); err != nil && !held && errors.Is(cause, sqllock.ErrDatabase) {
+		return cause
+	}
+	return err
+}
+
 // open returns a holding that has a registry and no lease.
 func (x *execution) open(ctx context.Context) (*holding, error) {
-	c, err := x.flags.Connect(ctx)
+	limited, cancel := x.limited(ctx, leastWait)
+	defer cancel()
+	x.flags.BriefWaits = true
+	c, err := x.flags.Connect(limited)
 	if err != nil {
-		return nil, err
+		return nil, inTime(limited, err)
 	}
 	x.verbosef("locks are in %s", c.Name)
 	h := &holding{connection: c}
-	if err := x.register(ctx, h); err != nil {
-		return nil, errors.Join(x.flags.WithTableHint(c, err), c.Close())
+	if err := x.register(limited, h); err != nil {
+		return nil, inTime(limited, errors.Join(x.flags.WithTableHint(c, err), c.Close()))
 	}
 	return h, nil
 }
@@ -79,14 +110,41 @@ func (x *execution) open(ctx context.Context) (*holding, error) {
 // register sets the registry of h.
 func (x *execution) register(ctx context.Context, h *holding) error {
 	x.renewed = make(chan struct{}, 1)
-	repository, err := x.flags.Repository(ctx, h.connection, sqllock.RepositoryOptions{ClientID: cmp.Or(x.clientID, clientID()), TTL: x.ttl})
+	opts := sqllock.RepositoryOptions{ClientID: cmp.Or(x.clientID, clientID())}
+	if x.ttlGiven {
+		opts.TTL = x.ttl
+	}
+	repository, err := x.repository(ctx, h.connection, opts)
 	if err != nil {
 		return err
 	}
+	if !x.ttlGiven && repository.Layout() == dialect.Spring6 {
+		x.ttl = sqllock.DefaultTTL // by which Spring, and others that name none, judge the rows
+	}
+	if x.beforeLock != nil {
+		x.beforeLock(repository)
+	}
 	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
-		TTL: x.ttl, AutoRenew: !x.noRenew, Application: filepath.Base(x.command[0]), Observers: []*observe.Observer{{Renewal: x.renewals(h), Waiting: x.printWait}},
+		TTL: x.ttl, AutoRenew: !x.noRenew, WaitThroughOutages: x.waitsThroughOutages,
+		Application: filepath.Base(x.command[0]), Observers: []*observe.Observer{{Renewal: x.renewals(h), Waiting: x.printWait}},
 	})
 	return err
+}
+
+// repository inspects the table. While that is locked, which ends a statement after a second on some servers, it
+// waits: as long as a command waits for a database that is busy.
+func (x *execution) repository(ctx context.Context, c *connect.Connection, opts sqllock.RepositoryOptions) (*sqllock.Repository, error) {
+	limited, cancel := context.WithTimeoutCause(ctx, session.OpenTimeout, fmt.Errorf("%w: the table of locks has been locked for %v", sqllock.ErrDatabase, session.OpenTimeout))
+	defer cancel()
+	for {
+		r, err := x.flags.Repository(limited, c, opts)
+		if !errors.Is(err, sqllock.ErrPinned) {
+			return r, inTime(limited, err)
+		}
+		if !bounded.Sleep(limited, 50*time.Millisecond) {
+			return nil, context.Cause(limited)
+		}
+	}
 }
 
 // lock sets the lease of h.
@@ -95,16 +153,33 @@ func (x *execution) lock(ctx context.Context, h *holding) error {
 	if err != nil {
 		return err
 	}
-	nested := slices.ContainsFunc(x.keys(), runsUnder)
-	if (x.tellsWaits() || nested) && (x.waitForever || x.wait > 0) {
-		h.lease, err = claim.lockFor(ctx, 0)
-		if !errors.Is(err, sqllock.ErrNotAcquired) {
-			return err
-		}
-		x.printWaiting(err)
+	// If the first try fails, exec ends: the cause may be permanent, such as a file that this user may not write to.
+	err = x.tryOnce(ctx, h, claim)
+	if !errors.Is(err, sqllock.ErrNotAcquired) || !x.waitForever && x.left() <= 0 {
+		return err
 	}
+	x.printWaiting(err)
 	h.lease, err = x.waitFor(ctx, claim)
 	return err
+}
+
+// left returns what is left of the time to wait.
+func (x *execution) left() time.Duration { return time.Until(x.began.Add(x.wait)) }
+
+// tryOnce tries to acquire in the time for that, and sets the lease of h.
+func (x *execution) tryOnce(ctx context.Context, h *holding, claim claim) error {
+	limited, end := x.limited(ctx, leastWait)
+	defer end()
+	leased, cancel := context.WithCancelCause(ctx) // the context of the lease, which outlasts the try
+	stop := context.AfterFunc(limited, func() { cancel(context.Cause(limited)) })
+	defer stop()
+	lease, err := answered(limited, answerTimeout, func() (*sqllock.Lease, error) { return claim.lockFor(leased, 0) })
+	h.lease = lease
+	if err == nil && !stop() { // the limit has just ended the lease, too
+		x.releaseAtOnce(h) //nolint:contextcheck // the lease has the context
+		err = context.Cause(limited)
+	}
+	return inTime(limited, err)
 }
 
 // printWaiting prints which lock exec waits for, and its holder. err is the result of
@@ -157,18 +232,21 @@ func (x *execution) printWait(_ context.Context, e observe.Wait) {
 	case e.Holder != "":
 		text = ", held by " + holder
 	}
+	if e.Err != nil {
+		text += ": " + exit.Text(e.Err)
+	}
 	x.printf("still waiting for %q after %s%s", e.Key, format.Duration(e.Waited), text)
 }
 
-// waitFor waits as long as the flags allow. If the database stops answering, it returns
-// an error soon after that.
+// waitFor waits for what is left of the time that the flags allow. If the database stops answering, it
+// returns an error soon after that.
 func (x *execution) waitFor(ctx context.Context, claim claim) (*sqllock.Lease, error) {
 	if x.waitForever {
 		return claim.lock(ctx)
 	}
-	limit, cancel := context.WithTimeout(ctx, max(x.wait, session.OpenTimeout))
+	limited, cancel := x.limited(ctx, 0)
 	defer cancel()
-	return answered(limit, answerTimeout, func() (*sqllock.Lease, error) { return claim.lockFor(ctx, x.wait) })
+	return answered(limited, answerTimeout, func() (*sqllock.Lease, error) { return claim.lockFor(ctx, max(x.left(), 0)) })
 }
 
 // explain converts the error that ended the wait into one with an exit code. Unless

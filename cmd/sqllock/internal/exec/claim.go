@@ -76,6 +76,18 @@ func (h *holding) left() time.Duration {
 	return 0
 }
 
+// abandonTimeout is longer than a statement waits that the caller has left: see session.Settings.
+const abandonTimeout = 1500 * time.Millisecond
+
+// abandon closes the registry and the connection of a lock that was not acquired. A statement that had no
+// answer may still have written the row, which would stay for the time-to-live.
+func (h *holding) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
+	defer cancel()
+	_, _ = answered(ctx, 0, func() (struct{}, error) { return struct{}{}, h.registry.Close(ctx) })
+	_ = h.connection.Close()
+}
+
 // close closes the registry and the connection after the lease was unlocked.
 func (h *holding) close(ctx context.Context) {
 	// If Unlock failed, this tries again to delete the row, which expires in any case.

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
@@ -36,14 +37,14 @@ import (
 var execHelp string
 
 const (
-	defaultTTL   = 30 * time.Second
+	defaultTTL   = 30 * time.Second // sqllock.DefaultTTL in a table of Spring before 7
 	defaultGrace = 5 * time.Second
 )
 
 // Command returns the subcommand. It handles signals itself.
 func Command(flags *connect.Flags) *cobra.Command {
-	x := &execution{flags: flags, suspend: process.StopSelf}
-	var nonblock bool
+	x := &execution{flags: flags, began: time.Now(), suspend: process.StopSelf}
+	wait := &waitFlags{}
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY [--] CMD ARGS…",
 		Short: "Run a command under a lock, or several",
@@ -59,10 +60,9 @@ func Command(flags *connect.Flags) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.key, x.command = split(cmd, args)
 			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
-			waitGiven := cmd.Flags().Changed("wait")
-			x.waitForever = !waitGiven && !nonblock
-			if waitGiven && nonblock {
-				return exit.Usagef("--wait and --nonblock exclude each other")
+			x.ttlGiven = cmd.Flags().Changed("ttl")
+			if err := x.use(wait, cmd); err != nil {
+				return err
 			}
 			if err := x.check(); err != nil {
 				return err
@@ -78,23 +78,53 @@ func Command(flags *connect.Flags) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
+	x.addKinds(cmd)
+	wait.add(x, f)
+	f.DurationVar(&x.ttl, "ttl", defaultTTL, ttlHelp("lock"))
+	f.DurationVar(&x.minHold, "min-hold", 0, "keep the lock at least this long after it was acquired, even if the command ends sooner")
+	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lock is lost")
+	f.BoolVar(&x.noRenew, "no-renew", false, "do not renew the lease: the command has at most one time-to-live")
+	f.StringVar(&x.clientID, "client-id", "", clientIDHelp)
+	flags.AddNoFencing(f)
+	f.BoolVarP(&x.verbose, "verbose", "v", false, "print the current holder, and when the lock is acquired and released")
+	return cmd
+}
+
+// addKinds adds the flags that say which kind of lock is wanted.
+func (x *execution) addKinds(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringArrayVar(&x.more, "key", nil, "another `KEY`: the command needs the locks of all keys, and gets all or none (repeatable)")
 	f.IntVar(&x.permits, "permits", 0, "how many permits KEY has: at most that many commands run at once")
 	f.IntVar(&x.take, "take", 1, "how many of the permits the command takes")
 	f.BoolVarP(&x.shared, "shared", "s", false, "acquire the read lock of KEY, which other readers can hold too")
 	f.BoolVarP(&x.exclusive, "exclusive", "x", false, "acquire the write lock of KEY, which readers exclude")
-	f.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock, as 10s or in seconds; 0 means one try (default: forever)")
-	f.BoolVarP(&nonblock, "nonblock", "n", false, "do not wait: --wait 0")
-	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the lock stays taken if this process or its host dies")
-	f.DurationVar(&x.minHold, "min-hold", 0, "keep the lock at least this long after it was acquired, even if the command ends sooner")
-	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lock is lost")
-	f.BoolVar(&x.noRenew, "no-renew", false, "do not renew the lease: the command has at most one time-to-live")
+	_ = cmd.RegisterFlagCompletionFunc("key", complete.OtherKeys(x.flags))
+}
+
+// waitFlags are the flags for the wait whose values do not stand in an execution as they are given.
+type waitFlags struct{ nonblock, noOutages bool }
+
+// add adds the flags for the wait.
+func (w *waitFlags) add(x *execution, f *pflag.FlagSet) {
+	f.DurationVarP(&x.wait, "wait", "w", 0, "how long to wait for the lock, from the start of the program, as 10s or in seconds; 0 means one try (default: forever)")
+	f.BoolVarP(&w.nonblock, "nonblock", "n", false, "do not wait: --wait 0")
+	f.BoolVar(&w.noOutages, "no-outages", false, "do not wait through an outage: a database that fails during the wait ends it")
 	f.IntVarP(&x.conflict, "conflict-exit-code", "E", exit.NotAcquired, "the exit code if the lock was not acquired before the timeout")
-	f.StringVar(&x.clientID, "client-id", "", clientIDHelp)
-	flags.AddNoFencing(f)
-	f.BoolVarP(&x.verbose, "verbose", "v", false, "print the current holder, and when the lock is acquired and released")
-	_ = cmd.RegisterFlagCompletionFunc("key", complete.OtherKeys(flags))
-	return cmd
+}
+
+// use applies the flags for the wait.
+func (x *execution) use(w *waitFlags, cmd *cobra.Command) error {
+	waitGiven := cmd.Flags().Changed("wait")
+	x.waitsThroughOutages, x.waitForever = !w.noOutages, !waitGiven && !w.nonblock
+	if waitGiven && w.nonblock {
+		return exit.Usagef("--wait and --nonblock exclude each other")
+	}
+	return nil
+}
+
+// ttlHelp describes the flag --ttl.
+func ttlHelp(what string) string {
+	return "time-to-live: how long the " + what + " stays taken if this process or its host dies; 10s in a table without EXPIRED_AFTER"
 }
 
 // clientIDHelp describes the flag --client-id.

@@ -12,11 +12,14 @@ import (
 )
 
 // The environment variables in which a command finds the keys of its lock: the first, and all of
-// them, one a line.
+// them, one a line, as inLine has them.
 const (
 	keyVariable  = "SQLLOCK_KEY"
 	keysVariable = "SQLLOCK_KEYS"
 )
+
+// inLine has a key on one line, from which printf %b of a shell makes the key again.
+var inLine = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 
 // environment returns the variables of a command under a lease.
 func (x *execution) environment(lease *sqllock.Lease) []string {
@@ -24,9 +27,13 @@ func (x *execution) environment(lease *sqllock.Lease) []string {
 	if lease.Token() > 0 {
 		token = strconv.FormatInt(lease.Token(), 10)
 	}
+	lines := x.keys()
+	for i, key := range lines {
+		lines[i] = inLine.Replace(key)
+	}
 	return append(os.Environ(),
 		keyVariable+"="+x.key,
-		keysVariable+"="+strings.Join(x.keys(), "\n"),
+		keysVariable+"="+strings.Join(lines, "\n"),
 		"SQLLOCK_TOKEN="+token,
 		// Many scripts cannot read fractions of a second. They are cut off, so that
 		// the time is never too late.
@@ -43,7 +50,7 @@ func tokenText(lease *sqllock.Lease) string {
 
 // runsUnder reports whether this process was started by an exec under a lock of the key.
 func runsUnder(key string) bool {
-	return key == os.Getenv(keyVariable) || slices.Contains(strings.Split(os.Getenv(keysVariable), "\n"), key)
+	return key == os.Getenv(keyVariable) || slices.Contains(strings.Split(os.Getenv(keysVariable), "\n"), inLine.Replace(key))
 }
 
 // clientID returns a CLIENT_ID by which people recognize this process in the table: the

@@ -50,6 +50,9 @@ func TestExecKilled(t *testing.T) {
 func TestExecLosesTheLease(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
+	why := map[string]string{
+		"nightly": "): its time-to-live of ", "a, b": "): its row was deleted", "k": "): its row was deleted",
+	}
 	for name, flags := range map[string][]string{
 		"nightly": {"nightly", "--no-renew"},
 		"a, b":    {"a", "--key", "b"},
@@ -74,10 +77,27 @@ func TestExecLosesTheLease(t *testing.T) {
 			p.WantCode(exit.LockLost)
 			program.Contains(t, p.Stderr.Rest(),
 				fmt.Sprintf("sqllock: the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still running after 1h0m\n", name),
-				fmt.Sprintf("sqllock: the lock %q was lost while the command ran; the command ended with signal: terminated", name))
+				fmt.Sprintf("sqllock: the lock %q was lost while the command ran; the command ended with signal: terminated; lock lost: ", name), why[name])
 			return true
 		})
 	}
+}
+
+// TestExecSaysWhoHasTheLock has another process acquire the lock while the command runs, as after unlock --force.
+func TestExecSaysWhoHasTheLock(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
+		r := migrated(t, db)
+		p := program.Start(t, db.DSN, "exec", "--ttl", "1h", "nightly", "--", "sh", "-c", "echo inside; exec sleep 1000")
+		p.Stdout.Await("inside")
+		row, _, err := r.Peek(t.Context(), "nightly")
+		check.Must(t, err)
+		check.Must(t, check.ErrorOf(r.DeleteRow(t.Context(), row)))
+		check.Must(t, check.ErrorOf(r.Acquire(t.Context(), "nightly", "other", time.Hour)))
+		p.Signal(syscall.SIGTERM) // it ends the command, and the release finds the row
+		p.WantCode(exit.LockLost)
+		program.Contains(t, p.Stderr.Rest(), "): its row was deleted, or another process has taken it over; other has it now")
+	})
 }
 
 // TestSignalsAreForwarded sends exec and lead signals that their command handles. SIGTERM ends lead with the code of
@@ -143,6 +163,59 @@ func TestSignalledWhileWaiting(t *testing.T) {
 	}
 }
 
+// TestExecWaitsThroughAnOutage: nobody answers while exec waits, as while a server is restarted, and then the lock becomes free.
+// With --no-outages the wait ends, and with a limit that the outage outlasts.
+func TestExecWaitsThroughAnOutage(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]int{"--no-outages": exit.Database, "--wait=10s": exit.Database, "--no-outages=false": 0} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			proxy := newProxy(t)
+			holder := proxy.repository.NewHolder()
+			if got, err := proxy.repository.Acquire(t.Context(), "nightly", holder, time.Hour); err != nil || !got.Acquired {
+				t.Fatal(got, err)
+			}
+			p := program.Start(t, proxy.dsn, "exec", "-v", flag, "nightly", "--", "echo", "inside")
+			p.Stderr.Await(`waiting for "nightly", held by ` + holder)
+			server := proxy.LeadTo("")
+			if want == exit.Database {
+				p.WantCode(want)
+				check.Equal(t, "stdout", p.Stdout.Rest(), "")
+				return
+			}
+			// Without WaitThroughOutages a call tries a hundred times before it fails.
+			eventually(t, "exec has waited through an outage", func() bool { return proxy.Refused() > 110 })
+			proxy.LeadTo(server)
+			if deleted, err := proxy.repository.Delete(t.Context(), "nightly", holder); err != nil || !deleted {
+				t.Fatal(deleted, err)
+			}
+			p.WantCode(want)
+			check.Equal(t, "stdout", p.Stdout.Rest(), "inside")
+		})
+	}
+}
+
+// TestExecSilence: a server that does not answer is no lock that is taken, be it asked once, for a short or a long time.
+func TestExecSilence(t *testing.T) {
+	program.Slow(t)
+	t.Parallel()
+	for _, flag := range []string{"--nonblock", "--wait=1s", "--wait=6s"} {
+		t.Run(flag, func(t *testing.T) {
+			t.Parallel()
+			code := 0
+			for delay := 100 * time.Millisecond; code == 0; delay *= 2 { // until exec is silenced before it has the lock
+				proxy := newProxy(t)
+				proxy.Delay(delay)
+				p := program.Start(t, proxy.dsn, "exec", "-v", flag, "nightly", "--", "true")
+				p.Stderr.Await("locks are in ")
+				proxy.Silence()
+				code = p.Code()
+			}
+			check.Equal(t, "exit code", code, exit.Database)
+		})
+	}
+}
+
 // TestExecDeadConnection freezes a connection, as a failover does. The lease is renewed over another.
 func TestExecDeadConnection(t *testing.T) {
 	program.Slow(t)
@@ -165,7 +238,7 @@ func TestExecDeadConnection(t *testing.T) {
 				}
 			}
 		}()
-		failed := p.Stderr.Find(`renew "nightly": `)
+		failed := p.Stderr.Find(`"nightly" is not renewed: trying again`)
 		found()
 		if !failed || !p.Stderr.Find(`renewed "nightly" again`) {
 			p.WantCode(exit.LockLost)

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"io"
+	"os"
 	"os/exec"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
@@ -13,7 +14,7 @@ func watchdogCommand() (*exec.Cmd, error) { return nil, nil }
 
 func isWatchdog() bool { return false }
 
-func runWatchdog(io.Reader, io.Writer) {}
+func runWatchdog(*os.File, io.Writer) {}
 
 // now is not needed where there are no watchdogs.
 func now() instant { return 0 }

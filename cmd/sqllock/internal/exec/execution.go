@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 )
@@ -22,17 +24,25 @@ type execution struct {
 	program string // the file of the command
 
 	clientID    string
+	began       time.Time // when the program started
 	wait        time.Duration
 	waitForever bool
-	ttl         time.Duration
-	minHold     time.Duration
-	grace       time.Duration
-	noRenew     bool
-	conflict    int // the exit code if the lock was not acquired before the timeout
-	verbose     bool
+	// waitsThroughOutages is whether a wait goes on while the database fails.
+	waitsThroughOutages bool
+	ttl                 time.Duration
+	ttlGiven            bool // by the user, else the table decides
+	minHold             time.Duration
+	grace               time.Duration
+	noRenew             bool
+	conflict            int // the exit code if the lock was not acquired before the timeout
+	verbose             bool
+
+	beforeLock func(*sqllock.Repository) // is called before the first try, unless it is nil
 
 	renewed chan struct{} // receives after each renewal
 	suspend func()        // stops this process, and returns when it has been continued
+
+	lossTold atomic.Bool // whether it was printed that the lease of this command is lost: attend and the guard may both find it
 
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -62,7 +72,7 @@ func (x *execution) run(ctx context.Context) error {
 	}
 	defer process.ReapOrphans()()
 	signals := make(chan os.Signal, 16)
-	notifyForwarded(signals)
+	process.NotifyForwarded(signals)
 	defer signal.Stop(signals)
 
 	ctx, interrupt := context.WithCancelCause(ctx)
@@ -73,14 +83,4 @@ func (x *execution) run(ctx context.Context) error {
 	}
 	defer h.close(ctx)
 	return x.supervise(h, signals) //nolint:contextcheck // the lease has the context
-}
-
-// notifyForwarded delivers the signals that exec forwards, except those that it was
-// started to ignore, as by nohup.
-func notifyForwarded(signals chan<- os.Signal) {
-	for _, s := range process.ForwardedSignals {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
 }

@@ -16,21 +16,36 @@ type guard struct {
 	lease term
 
 	// settled is closed when the first watchdog is ready, or if none can be started.
-	settled    chan struct{}
+	settled chan struct{}
+	// acted is closed when a watchdog is about to end the command at a limit: the lock is lost.
+	acted      chan struct{}
 	quit, done chan struct{}
 }
 
 // newGuard returns a guard whose first watchdog is w.
 func (x *execution) newGuard(lease term, c *process.Child, w *watchdog) *guard {
-	g := &guard{x: x, child: c, lease: lease, settled: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{})}
+	g := &guard{x: x, child: c, lease: lease, settled: make(chan struct{}), acted: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{})}
 	go g.keep(w)
 	return g
 }
 
-// dismiss ends the watchdog and the guard.
-func (g *guard) dismiss() {
+// dismiss ends the watchdog and the guard. It reports whether the lock is lost because a watchdog has
+// ended the command. There is no guard on systems without watchdogs.
+func (g *guard) dismiss() (acted bool) {
+	if g == nil {
+		return false
+	}
 	close(g.quit)
 	<-g.done
+	return isClosed(g.acted)
+}
+
+// lost returns a channel that is closed when a watchdog is about to end the command.
+func (g *guard) lost() <-chan struct{} {
+	if g == nil {
+		return nil
+	}
+	return g.acted
 }
 
 func (g *guard) keep(w *watchdog) {
@@ -38,14 +53,14 @@ func (g *guard) keep(w *watchdog) {
 	for w != nil && g.endedEarly(w) {
 		w = g.successor(w)
 	}
-	if !g.isSettled() {
+	if !isClosed(g.settled) {
 		close(g.settled)
 	}
 }
 
-func (g *guard) isSettled() bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-g.settled:
+	case <-c:
 		return true
 	default:
 		return false
@@ -57,26 +72,53 @@ func (g *guard) isSettled() bool {
 func (g *guard) endedEarly(w *watchdog) bool {
 	w.watch(g.child)
 	lost := g.lease.Context().Done()
-	for ready := w.ready; ; {
+	for ready, acted := w.ready, w.acted; ; {
 		w.limit(g.x.limitsOf(g.lease))
 		select {
 		case <-g.quit:
 			w.dismiss()
+			g.noteActed(w)
 			return false
 		case <-w.ended:
+			g.noteActed(w)
 			return true
+		case <-acted:
+			acted = nil
+			g.noteActed(w)
 		case <-ready:
 			ready = nil
 			g.becameReady()
 		case <-g.x.renewed:
+		case <-g.deadline(): // not every renewal is reported: its answer may have come late
 		case <-lost:
 			lost = nil
 		}
 	}
 }
 
+// deadline returns a channel that receives when the lease has ended or was renewed since.
+func (g *guard) deadline() <-chan time.Time {
+	if g.lease.Context().Err() != nil {
+		return nil
+	}
+	return time.After(max(time.Until(g.lease.Deadline()), 0))
+}
+
+// noteActed notes that a watchdog is about to end the command, if it has said so. It prints
+// that last: stderr may block.
+func (g *guard) noteActed(w *watchdog) {
+	if !isClosed(w.acted) || isClosed(g.acted) {
+		return
+	}
+	told := g.x.lossTold.Swap(true)
+	close(g.acted)
+	if !told {
+		g.x.printf("the lock %q is lost: this process stood still until its lease was over, so its watchdog ends the command: SIGTERM, and SIGKILL if it is still running after %s", g.x.name(), format.Duration(g.x.grace))
+	}
+}
+
 func (g *guard) becameReady() {
-	if g.isSettled() {
+	if isClosed(g.settled) {
 		g.x.verbosef("the watchdog was killed; another has replaced it")
 		return
 	}

@@ -64,19 +64,19 @@ func (c *campaign) term(ctx context.Context, lease *sqllock.Lease) error {
 		return nil // a signal has just ended the campaign
 	}
 	c.verbosef("leads %q as %s, %s", c.key, lease.Holder(), tokenText(lease))
-	child, dismiss, err := c.start(lease, process.HasTerminal()) //nolint:contextcheck // the lease has the context
+	child, guard, err := c.start(lease, process.HasTerminal()) //nolint:contextcheck // the lease has the context
 	if err != nil {
 		if errors.Is(err, sqllock.ErrLockLost) {
 			return nil // before the command could run
 		}
 		return notRun(err)
 	}
-	told := c.attend(lease.Context(), child, signals) //nolint:contextcheck // ctx ends with the campaign, the command later
-	dismiss()
+	told := c.attend(lease.Context(), child, guard.lost(), signals) //nolint:contextcheck // ctx ends with the campaign, the command later
+	acted := guard.dismiss()
 	code := child.ExitCode()
 	c.verbosef("the command has ended with %v", child.State)
-	if lease.Context().Err() != nil {
-		if !told { // the command has ended before, or by the watchdog
+	if lease.Context().Err() != nil || acted {
+		if !told && !acted { // the command has ended before
 			c.printLost(child.State)
 		}
 		return nil

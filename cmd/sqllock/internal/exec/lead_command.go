@@ -16,7 +16,7 @@ var leadHelp string
 
 // Lead returns the subcommand lead. It handles signals itself.
 func Lead(flags *connect.Flags) *cobra.Command {
-	x := &execution{flags: flags, suspend: process.StopSelf}
+	x := &execution{flags: flags, waitForever: true, suspend: process.StopSelf}
 	cmd := &cobra.Command{
 		Use:   "lead [flags] ROLE [--] CMD ARGS…",
 		Short: "Run a command while this process leads",
@@ -27,6 +27,7 @@ func Lead(flags *connect.Flags) *cobra.Command {
 		ValidArgsFunction: complete.KeyAndCommand(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x.key, x.command = split(cmd, args)
+			x.ttlGiven = cmd.Flags().Changed("ttl")
 			x.stdin, x.stdout, x.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := x.check(); err != nil {
 				return err
@@ -39,7 +40,7 @@ func Lead(flags *connect.Flags) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the role stays taken if this process or its host dies")
+	f.DurationVar(&x.ttl, "ttl", defaultTTL, ttlHelp("role"))
 	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lease is lost")
 	f.StringVar(&x.clientID, "client-id", "", "such as a host and a port: "+clientIDHelp)
 	flags.AddNoFencing(f)

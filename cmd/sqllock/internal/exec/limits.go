@@ -26,14 +26,6 @@ func (i instant) after(d time.Duration) instant {
 	return never
 }
 
-// reached returns a channel that receives when the instant has come.
-func (i instant) reached() <-chan time.Time {
-	if i == never {
-		return nil
-	}
-	return time.After(time.Duration(i - now()))
-}
-
 // A term is what limits need to know of a lease.
 type term interface {
 	Context() context.Context
@@ -43,11 +35,25 @@ type term interface {
 // limitsOf returns the limits of a command under a lease. They lie between the end of the lease and
 // that of its row, so that exec normally acts first.
 func (x *execution) limitsOf(lease term) limits {
-	clock := now() // before the lease is read: if this process stands still now, the limits are early
 	late := min(x.ttl/10, 500*time.Millisecond) / 2
-	if lease.Context().Err() != nil { // exec has told the command to end
-		return limits{never, clock.after(x.grace).after(late)}
+	l, took := limitsAt(now(), lease, x.grace, late)
+	for try := 1; took > late/10 && try < limitTries; try++ {
+		l, took = limitsAt(now(), lease, x.grace, late)
 	}
-	end := clock.after(time.Until(lease.Deadline())).after(late)
-	return limits{end, end.after(x.grace)}
+	return l
+}
+
+// limitTries is how often limits are computed at most until they are exact.
+const limitTries = 10
+
+// limitsAt returns the limits of a command whose lease is read at clock or later, and how much later at
+// most. If this process stands still now, the limits are early by that.
+func limitsAt(clock instant, lease term, grace, late time.Duration) (l limits, took time.Duration) {
+	if lease.Context().Err() != nil { // exec has told the command to end
+		l = limits{never, clock.after(grace).after(late)}
+	} else {
+		end := clock.after(time.Until(lease.Deadline())).after(late)
+		l = limits{end, end.after(grace)}
+	}
+	return l, time.Duration(now() - clock)
 }

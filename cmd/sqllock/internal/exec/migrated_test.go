@@ -17,5 +17,5 @@ const clockPrecision = 5 * time.Millisecond
 func migrated(t *testing.T, db *dbtest.DB) *sqllock.Repository {
 	t.Helper()
 	check.Must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
-	return check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil))(t)
+	return check.Value(sqllock.NewRepository(dbtest.Unhurried(t.Context()), db.DB.DB, db.Dialect, nil))(t)
 }

@@ -26,7 +26,7 @@ type relay struct {
 // start delivers signals until the function that it returns is called.
 func (r *relay) start() (stop func()) {
 	signals, quit, done := make(chan os.Signal, signalsKept), make(chan struct{}), make(chan struct{})
-	notifyForwarded(signals)
+	process.NotifyForwarded(signals)
 	if !process.HasTerminal() {
 		process.NotifyStops(signals)
 	}

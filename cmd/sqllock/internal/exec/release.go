@@ -3,12 +3,12 @@ package exec
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
 )
 
 // releaseAtOnce releases the lock at once, whatever its minimum hold, because the command did
@@ -34,16 +34,16 @@ func (x *execution) deleteKept(ctx context.Context, h *holding) (all error) {
 	return all
 }
 
-// release releases the lease. It reports whether the lock was lost before. After any other
+// release releases the lease. It returns an error if the lock was lost before. After any other
 // error the row expires by itself; the work done under the lock stays valid.
-func (x *execution) release(lease *sqllock.Lease) (lost bool) {
+func (x *execution) release(lease *sqllock.Lease) (lost error) {
 	ctx := lease.Context() // Unlock also works when it has ended
 	_, err := answered(ctx, answerTimeout, func() (struct{}, error) { return struct{}{}, lease.Unlock(ctx) })
 	if errors.Is(err, sqllock.ErrLockLost) {
-		return true
+		return err
 	}
 	x.printReleased(err)
-	return false
+	return nil
 }
 
 func (x *execution) printReleased(err error) {
@@ -63,7 +63,7 @@ const answerTimeout = 2 * time.Second
 func answered[T any](ctx context.Context, afterwards time.Duration, fn func() (T, error)) (T, error) {
 	value, err := bounded.Do(ctx, afterwards, fn, nil)
 	if errors.Is(err, bounded.ErrNoAnswer) {
-		err = fmt.Errorf("%w: %w", sqllock.ErrDatabase, err)
+		err = failure.As(sqllock.ErrDatabase, "", err)
 	}
 	return value, err
 }

@@ -13,16 +13,16 @@ import (
 func (x *execution) renewals(h *holding) func(context.Context, observe.Renewal) {
 	failing := false
 	return func(_ context.Context, e observe.Renewal) {
+		select { // first: a message waits for its reader
+		case x.renewed <- struct{}{}:
+		default: // the guard has not read the last one yet
+		}
 		switch {
 		case e.Err != nil && !failing:
-			x.printf("renew %q: %s; trying again while the lease lasts, for %s", x.name(), exit.Text(e.Err), format.Duration(h.left()))
+			x.printf("%q is not renewed: trying again while the lease lasts, for %s: %s", x.name(), format.Duration(h.left()), exit.Text(e.Err))
 		case e.Err == nil && failing:
 			x.printf("renewed %q again", x.name())
 		}
 		failing = e.Err != nil
-		select {
-		case x.renewed <- struct{}{}:
-		default: // the guard has not read the last one yet
-		}
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 )
 
-// start starts the command, under a watchdog on systems that have them. dismiss ends
-// the watchdog.
-func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *process.Child, dismiss func(), err error) {
+// start starts the command, under a guard on systems that have watchdogs. The guard must be
+// dismissed.
+func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *process.Child, g *guard, err error) {
+	x.lossTold.Store(false)
 	cmd := x.commandUnder(lease)
 	w, err := startWatchdog()
 	switch {
@@ -20,19 +21,19 @@ func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *process.Child
 		x.printUnguarded(err)
 	}
 	c, err = process.Start(cmd, terminal, true)
-	return c, func() {}, err
+	return c, nil, err
 }
 
 // startGuarded starts the command once a watchdog is ready, if the lease lasts until
 // then. The kernel does not tie the command to this process: the watchdog finds the
 // command's descendants through it, so the command must outlive this process.
-func (x *execution) startGuarded(lease term, cmd *exec.Cmd, w *watchdog, terminal bool) (c *process.Child, dismiss func(), err error) {
+func (x *execution) startGuarded(lease term, cmd *exec.Cmd, w *watchdog, terminal bool) (*process.Child, *guard, error) {
 	g, err := newGate(cmd)
 	if err != nil {
 		w.dismiss()
 		return nil, nil, err
 	}
-	c, err = process.Start(cmd, terminal, false)
+	c, err := process.Start(cmd, terminal, false)
 	g.started()
 	if err != nil {
 		w.dismiss()
@@ -45,7 +46,7 @@ func (x *execution) startGuarded(lease term, cmd *exec.Cmd, w *watchdog, termina
 		guard.dismiss()
 		return nil, nil, err
 	}
-	return c, guard.dismiss, nil
+	return c, guard, nil
 }
 
 // openUnder lets the gate become the command, unless the lease has ended.

@@ -179,7 +179,7 @@ func TestExecContinuedBeforeStop(t *testing.T) {
 				case len(signals) == 0:
 					close(c.Ended)
 				}
-			}}, c, signals)
+			}}, c, nil, signals)
 		})
 	}
 }

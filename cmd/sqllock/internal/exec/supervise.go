@@ -19,7 +19,7 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	if !terminal {
 		process.NotifyStops(signals)
 	}
-	child, dismiss, err := x.start(h.lease, terminal)
+	child, guard, err := x.start(h.lease, terminal)
 	if err != nil {
 		if errors.Is(err, sqllock.ErrLockLost) {
 			return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost before the command could run", x.name())}
@@ -27,11 +27,11 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 		x.releaseAtOnce(h)
 		return notRun(err)
 	}
-	x.attend(h.lease.Context(), child, signals)
-	dismiss()
+	x.attend(h.lease.Context(), child, guard.lost(), signals)
+	acted := guard.dismiss()
 	code := child.ExitCode()
-	if x.release(h.lease) {
-		return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v", x.name(), child.State)}
+	if lost := x.release(h.lease); lost != nil || acted {
+		return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v%s", x.name(), child.State, x.loss(h, lost))}
 	}
 	if code != 0 {
 		return &exit.Error{Code: code}
@@ -39,16 +39,37 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	return nil
 }
 
+// lossTimeout limits how long exec asks who has a lock that it has lost.
+const lossTimeout = time.Second
+
+// loss says why the lease is lost, as lost does unless it is nil, and who has the lock now.
+func (x *execution) loss(h *holding, lost error) (text string) {
+	if lost != nil {
+		text = "; " + exit.Text(lost)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.lease.Context()), lossTimeout)
+	defer cancel()
+	rows, err := answered(ctx, 0, func() (map[string]sqllock.Row, error) {
+		return h.registry.Repository().PeekAll(ctx, h.lease.Keys()...)
+	})
+	for _, key := range h.lease.Keys() {
+		if row, ok := rows[key]; err == nil && ok && row.Holder != h.lease.Holder() && !row.Expired() {
+			return text + "; " + format.Printable(row.Holder) + " has it now"
+		}
+	}
+	return text
+}
+
 // stopDelay is the time between SIGTSTP and SIGSTOP: the command may handle SIGTSTP.
 const stopDelay = 100 * time.Millisecond
 
 // attend forwards signals to the child until it has ended, and ends it if the lease
-// ends first. It reports whether it has printed that the lease is lost.
+// ends first, or a watchdog acts. It reports whether it was printed that the lease is lost.
 //
 // With its own group the child does not get SIGTSTP and SIGCONT that are sent to the
 // group of this process. It is stopped before this process is, and continued after
 // it, so that it never works while the lease is not renewed.
-func (x *execution) attend(lease context.Context, child *process.Child, signals <-chan os.Signal) (told bool) {
+func (x *execution) attend(lease context.Context, child *process.Child, acted <-chan struct{}, signals <-chan os.Signal) (told bool) {
 	var stopping <-chan time.Time
 	for {
 		select {
@@ -75,7 +96,12 @@ func (x *execution) attend(lease context.Context, child *process.Child, signals 
 			child.Stop()
 			x.suspend()
 		case <-lease.Done():
-			x.printf("the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still running after %s", x.name(), format.Duration(x.grace))
+			if !x.lossTold.Swap(true) {
+				x.printf("the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still running after %s", x.name(), format.Duration(x.grace))
+			}
+			x.end(child)
+			return true
+		case <-acted: // the guard prints it
 			x.end(child)
 			return true
 		}

@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,10 @@ import (
 // dismissing the watchdog, for example by SIGKILL: then nothing renews the lease. It also ends the
 // command at the limits that it was told last, when this process is stopped.
 //
+// A renewal and a limit have one order: that of the pipe. A limit that was written before the
+// watchdog finds the last one reached replaces it. Otherwise the watchdog says that it ends the
+// command, before it does, and the lock counts as lost, whatever the database has answered.
+//
 // It notices the end by its standard input, a pipe whose other end only this process
 // has. Its standard output is a pipe to this process. It has no other file of this
 // process. In its own session it gets neither the terminal's keys nor signals to a
@@ -22,7 +27,8 @@ type watchdog struct {
 	pipe    *os.File
 	started time.Time
 	ready   chan struct{} // closed when it ignores signals and has read which command to kill
-	ended   chan struct{}
+	acted   chan struct{} // closed when it is about to end the command at a limit
+	ended   chan struct{} // closed when it has ended; it closes nothing else then
 }
 
 // startWatchdog starts a watchdog. It returns nil on systems without watchdogs.
@@ -47,22 +53,28 @@ func startWatchdog() (*watchdog, error) {
 		_, _ = write.Close(), answer.Close()
 		return nil, err
 	}
-	w := &watchdog{cmd: cmd, pipe: write, started: time.Now(), ready: make(chan struct{}), ended: make(chan struct{})}
-	go w.awaitAnswer(answer)
-	go func() {
-		defer close(w.ended)
-		_ = process.WaitOwn(cmd) // how it has ended does not matter
-	}()
+	w := newWatchdog(cmd, write)
+	go w.run(answer)
 	return w, nil
 }
 
-// awaitAnswer closes ready when the watchdog has answered. If it never answers,
-// awaitAnswer returns when it has ended.
-func (w *watchdog) awaitAnswer(answer *os.File) {
+// newWatchdog returns a watchdog that was started.
+func newWatchdog(cmd *exec.Cmd, pipe *os.File) *watchdog {
+	return &watchdog{cmd: cmd, pipe: pipe, started: time.Now(), ready: make(chan struct{}), acted: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// run reads the two lines that a watchdog can write, and waits for its end.
+func (w *watchdog) run(answer *os.File) {
+	defer close(w.ended)
 	defer func() { _ = answer.Close() }()
-	if n, _ := answer.Read(make([]byte, 1)); n == 1 {
-		close(w.ready)
+	lines := bufio.NewScanner(answer)
+	for _, said := range []chan struct{}{w.ready, w.acted} {
+		if !lines.Scan() {
+			break
+		}
+		close(said)
 	}
+	_ = process.WaitOwn(w.cmd) // how it has ended does not matter
 }
 
 // watch sends the watchdog the command to kill. Errors are ignored: if the watchdog has

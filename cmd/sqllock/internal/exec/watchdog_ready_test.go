@@ -28,7 +28,7 @@ func neverReady(t *testing.T) *watchdog {
 	cmd := exec.CommandContext(t.Context(), "cat")
 	cmd.Stdin = read
 	check.Must(t, process.StartOwn(cmd))
-	w := &watchdog{cmd: cmd, pipe: write, ready: make(chan struct{}), ended: make(chan struct{})}
+	w := newWatchdog(cmd, write)
 	go func() {
 		defer close(w.ended)
 		_ = process.WaitOwn(cmd)
@@ -44,17 +44,18 @@ func (longLease) Deadline() time.Time        { return time.Now().Add(time.Hour) 
 
 // startedUnder starts a command under a watchdog. output waits for the end of the command and returns what it has
 // written.
-func startedUnder(lease context.Context, t *testing.T, w *watchdog, script string) (output func() string, err error) {
+func startedUnder(lease context.Context, t *testing.T, w *watchdog, text string) (output func() string, err error) {
 	t.Helper()
 	stdout, write := program.NewStream(t)
 	defer write.Close()
 	x := &execution{stderr: io.Discard}
-	sh := check.Value(exec.LookPath("sh"))(t)
-	c, dismiss, err := x.startGuarded(longLease{lease}, &exec.Cmd{Path: sh, Args: []string{"sh", "-c", script}, Stdout: write}, w, false) //nolint:contextcheck // the lease has the context
+	cmd := script(t, text)
+	cmd.Stdout = write
+	c, guard, err := x.startGuarded(longLease{lease}, cmd, w, false) //nolint:contextcheck // the lease has the context
 	return func() string {
 		if c != nil {
 			<-c.Ended
-			dismiss()
+			guard.dismiss()
 		}
 		write.Close()
 		return stdout.Rest()

@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,64 +36,76 @@ func isWatchdog() bool { return filepath.Base(os.Args[0]) == watchdogName }
 
 // runWatchdog waits until the process that has started this one has ended, and then
 // kills its command. If that process does not keep the limits up to date, because it is stopped, the
-// command is ended at these. When it is ready to, it writes a line to stdout.
-func runWatchdog(stdin io.Reader, stdout io.Writer) {
+// command is ended at these. It writes a line to stdout when it is ready to, and another before it ends
+// the command at a limit.
+func runWatchdog(stdin *os.File, stdout io.Writer) {
 	// Ignore all signals. Supervisors send SIGTERM to all processes that they have
 	// started; SIGPIPE would end the watchdog if the other process ends before the
 	// watchdog answers.
 	signal.Ignore()
+	process.CloseInherited()
 	var guarded, root, group int
 	if n, _ := fmt.Fscanln(stdin, &guarded, &root, &group); n != 3 {
 		return // the command was not started
 	}
 	_, _ = fmt.Fprintln(stdout, "ready")
 	f := newFamily(root, group)
-	if obey(readLimits(stdin), f) {
+	if obey(stdin, f, func() { _, _ = fmt.Fprintln(stdout, "acted") }) {
 		return
 	}
 	awaitEnd(guarded)
 	f.kill()
 }
 
-// readLimits returns a channel that receives the limits, and is closed at the end of r.
-func readLimits(r io.Reader) <-chan limits {
-	all := make(chan limits)
-	go func() {
-		defer close(all)
-		for {
-			var l limits
-			if n, _ := fmt.Fscanln(r, &l.term, &l.kill); n != 2 {
-				return
-			}
-			all <- l
-		}
-	}()
-	return all
-}
-
-// obey ends a family at the last limits, until there are no more. It reports whether it has killed
-// the family. Limits that come when the family has been told to end are too late.
-func obey(all <-chan limits, f *family) (killed bool) {
-	var term, kill <-chan time.Time
-	told := false
+// obey ends a family at the last limits, until there are no more, and calls acts before. It reports
+// whether it has killed the family. It decides only when all limits that have come are read: those
+// that come later are too late.
+func obey(stdin *os.File, f *family, acts func()) (killed bool) {
+	last, told := limits{never, never}, false
 	for {
-		select {
-		case l, ok := <-all:
-			switch {
-			case !ok:
+		next := min(last.term, last.kill)
+		switch {
+		case awaitInput(stdin, next):
+			var l limits
+			if n, _ := fmt.Fscanln(stdin, &l.term, &l.kill); n != 2 {
 				return killed
-			case !told:
-				term, kill = l.term.reached(), l.kill.reached()
 			}
-		case <-term:
-			told, term = true, nil
-			f.terminate()
-		case <-kill:
-			told, killed, term, kill = true, true, nil, nil
+			if !told {
+				last = l
+			}
+			continue
+		case !told:
+			told = true
+			acts()
+		}
+		if next == last.kill {
+			killed, last = true, limits{never, never}
 			f.kill()
+		} else {
+			last.term = never
+			f.terminate()
 		}
 	}
 }
+
+// awaitInput waits until a file can be read, or has ended. It returns false when an instant has come
+// before: then nothing can be read.
+func awaitInput(file *os.File, until instant) bool {
+	fds := []unix.PollFd{{Fd: int32(file.Fd()), Events: unix.POLLIN}}
+	for {
+		left := min(time.Duration(until-now()), longestPoll)
+		n, err := unix.Poll(fds, int((max(left, 0)+time.Millisecond-1)/time.Millisecond))
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return true
+		}
+		if n == 0 && err == nil && now() >= until {
+			return false
+		}
+	}
+}
+
+// longestPoll is less than the longest time that poll(2) takes, 2^31 ms.
+const longestPoll = 24 * time.Hour
 
 // awaitEnd waits until the parent of this process, whose files are closed already, has
 // ended completely. When it ends, the command's group is orphaned; if it had stopped

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,25 +25,30 @@ func Command(flags *connect.Flags) *cobra.Command {
 		Long: `Create, change or remove the tables of the locks. The versions are:
 
   1  the table of Spring Integration 4.3 to 6
-  2  the source of fencing tokens
+  2  the source of fencing tokens, and the table of names
   3  the column EXPIRED_AFTER: the table of Spring Integration 7
+  4  the table of names, if version 2 was reached before it had that
 
 A table that Spring's own script created is adopted, with its rows and its columns. The
 default SQLite file is migrated automatically.`,
 		Example: `  sqllock migrate up
   sqllock migrate up --layout spring6
-  sqllock migrate status`,
+  sqllock migrate status
+  sqllock migrate sql
+  sqllock migrate grants --to app`,
 		Args: args.NoneButCommands,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(*cobra.Command, []string) error {
+			return exit.WithHint(exit.Usagef("migrate: a subcommand is missing; nothing was done"), "sqllock migrate up; or sqllock migrate --help")
+		},
 	}
-	cmd.AddCommand(upCommand(flags), downCommand(flags), gotoCommand(flags), statusCommand(flags))
+	cmd.AddCommand(upCommand(flags), downCommand(flags), gotoCommand(flags), statusCommand(flags), sqlCommand(flags), grantsCommand(flags))
 	return cmd
 }
 
 func upCommand(flags *connect.Flags) *cobra.Command {
 	var layout string
+	var opts migrations.Options
 	var asJSON bool
-	var ttl time.Duration
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring the tables to the latest version",
@@ -53,13 +57,13 @@ command can be repeated, and several processes can run it at once.
 
 A table without EXPIRED_AFTER stays at version 2, because a Spring Integration before 7
 could not lock in a table with that column. When none uses the table any more, add it
-with --layout spring7. With --layout spring6, a new table does not get it either.`,
+with --layout spring7, which is refused while locks are held. With --layout spring6, a
+new table does not get it either.`,
 		Example: `  sqllock migrate up
   sqllock migrate up --layout spring6
   sqllock migrate up --prefix billing.INT_`,
 		Args: args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			opts := migrations.Options{TTL: ttl}
 			var err error
 			if opts.Layout, err = layoutNamed(layout); err != nil {
 				return err
@@ -67,10 +71,9 @@ with --layout spring7. With --layout spring6, a new table does not get it either
 			return migrate(cmd, flags, opts, asJSON, migrations.Up)
 		},
 	}
-	cmd.Flags().StringVar(&layout, "layout", "", "spring7, or spring6 to share the table with Spring Integration before 7\n(default: that of the table; spring7 if there is none)")
-	_ = cmd.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(
-		[]cobra.Completion{dialect.Spring6.String(), dialect.Spring7.String()}, cobra.ShellCompDirectiveNoFileComp))
-	addTTLFlag(cmd, &ttl)
+	addLayoutFlag(cmd, &layout)
+	addForceFlag(cmd, &opts)
+	addTTLFlag(cmd, &opts.TTL)
 	addJSONFlag(cmd, &asJSON)
 	return cmd
 }

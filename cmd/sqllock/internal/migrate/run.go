@@ -114,5 +114,11 @@ func addTTLFlag(cmd *cobra.Command, ttl *time.Duration) {
 }
 
 func addForceFlag(cmd *cobra.Command, opts *migrations.Options) {
-	cmd.Flags().BoolVar(&opts.Force, "force", false, "drop the table even if locks are held")
+	cmd.Flags().BoolVar(&opts.Force, "force", false, "change or drop the table even if locks are held")
+}
+
+func addLayoutFlag(cmd *cobra.Command, layout *string) {
+	cmd.Flags().StringVar(layout, "layout", "", "spring7, or spring6 to share the table with Spring Integration before 7\n(default: that of the table; spring7 if there is none)")
+	_ = cmd.RegisterFlagCompletionFunc("layout", cobra.FixedCompletions(
+		[]cobra.Completion{dialect.Spring6.String(), dialect.Spring7.String()}, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -5,6 +5,9 @@ import (
 	"syscall"
 )
 
+// Executable returns the file of this program.
+func Executable() (string, error) { return os.Executable() }
+
 // ForwardedSignals are the signals that people and supervisors send to a command.
 var ForwardedSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
@@ -47,3 +50,6 @@ func (c *Child) Resume() {}
 func StopSelf() {}
 
 func attributes(bool, bool) *syscall.SysProcAttr { return nil }
+
+// CloseInherited does nothing: a process of Windows has none of the files of another unless it is given them.
+func CloseInherited() {}

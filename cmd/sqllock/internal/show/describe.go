@@ -93,6 +93,9 @@ func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, 
 	}
 	row, ok := rows[key]
 	d := description{viewOfKey(flags, r, key, row, ok), r.Layout().String(), []seatView{}, []seatView{}, []seatView{}}
+	if ok {
+		d.Pinned = pinOf(ctx, r, key)
+	}
 	for _, seat := range keys[1:] {
 		row, ok := rows[seat]
 		if !ok {
@@ -135,13 +138,16 @@ func (d description) write(w io.Writer) error {
 	line("region", format.Printable(d.Region))
 	line("layout", d.Layout)
 	line("state", d.State)
-	if more := meanings[d.State]; more != "" {
+	switch more := meanings[d.State]; {
+	case d.Pinned != nil:
+		line("", d.Pinned.text()+": until that ends, the row cannot be renewed, released or acquired")
+	case more != "":
 		line("", more)
 	}
 	if d.Holder != nil {
 		line("holder", d.processText())
 		line("client id", textOf(d.row.Holder))
-		line("acquired", format.Duration(d.row.Age)+" ago")
+		line("acquired", d.ageText())
 		line("time left", d.leftText())
 	}
 	for _, list := range []struct {
@@ -152,7 +158,7 @@ func (d description) write(w io.Writer) error {
 			if i == 0 {
 				line(list.name, fmt.Sprint(len(list.rows)))
 			}
-			line("", fmt.Sprintf("%s: %s by %s, acquired %s ago, time left %s", s.Name, s.State, s.holderText(), format.Duration(s.row.Age), s.leftText()))
+			line("", fmt.Sprintf("%s: %s by %s, acquired %s, time left %s", s.Name, s.State, s.holderText(), s.ageText(), s.leftText()))
 		}
 	}
 	return t.Flush()

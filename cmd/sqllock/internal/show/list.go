@@ -67,7 +67,13 @@ func List(flags *connect.Flags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return writeList(cmd.OutOrStdout(), viewsOf(l.wanted(locks)), l.asJSON)
+				printAhead(cmd, locks)
+				rows := viewsOf(l.wanted(locks))
+				addPins(cmd.Context(), r, rows)
+				if !l.asJSON {
+					printPins(cmd, rows)
+				}
+				return writeList(cmd.OutOrStdout(), rows, l.asJSON)
 			})
 		},
 	}
@@ -202,12 +208,12 @@ func renderTable(rows []rowView, hidden ...string) string {
 	t.AppendHeader(table.Row{"Key", lockKeyColumn, "Region", "Holder", clientColumn, "Acquired", "Time left", "State"})
 	for _, v := range rows {
 		key := v.nameText()
-		if v.Key == nil && slices.Contains(hidden, lockKeyColumn) {
-			key = format.Printable(v.LockKey)
+		if slices.Contains(hidden, lockKeyColumn) {
+			key = v.keyOrHash()
 		}
 		t.AppendRow(table.Row{
 			key, format.Printable(v.LockKey), format.Printable(v.Region), v.processText(), textOf(v.row.Holder),
-			format.Duration(v.row.Age) + " ago", v.leftText(), v.State,
+			v.ageText(), v.leftText(), v.State,
 		})
 	}
 	return t.Render()
@@ -218,5 +224,25 @@ func renderTable(rows []rowView, hidden ...string) string {
 func printTTL(cmd *cobra.Command, r *sqllock.Repository, ttl time.Duration) {
 	if r.Layout() == dialect.Spring6 && !cmd.Flags().Changed("ttl") {
 		cmd.PrintErrf("sqllock: the table has no EXPIRED_AFTER: the time left assumes a time-to-live of %v; use --ttl for another\n", ttl)
+	}
+}
+
+// printPins names the sessions that keep rows from being acquired.
+func printPins(cmd *cobra.Command, rows []rowView) {
+	for _, v := range rows {
+		if v.Pinned != nil {
+			cmd.PrintErrf("sqllock: the row of %s is %s: it cannot be acquired before that ends\n", v.keyOrHash(), v.Pinned.text())
+		}
+	}
+}
+
+// printAhead warns of rows of other programs whose times sqllock would misunderstand.
+func printAhead(cmd *cobra.Command, locks []listing.Lock) {
+	rows := make([]sqllock.Row, len(locks))
+	for i, lock := range locks {
+		rows[i] = lock.Row
+	}
+	if ahead, by := listing.Ahead(rows); ahead != nil {
+		cmd.PrintErrf("sqllock: another program has written a CREATED_DATE in the future, by up to %s: see sqllock doctor\n", format.Duration(by))
 	}
 }

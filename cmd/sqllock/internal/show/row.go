@@ -25,6 +25,7 @@ type rowView struct {
 	Age     *float64     `json:"age_seconds"`
 	Left    *float64     `json:"left_seconds"`
 	Expired bool         `json:"expired"`
+	Pinned  *pinView     `json:"pinned"`
 
 	row  sqllock.Row
 	seat listing.Seat
@@ -113,6 +114,14 @@ func (v rowView) nameText() string {
 	return format.Printable(v.seat.Kind + " " + v.seat.Number + " of " + v.seat.Key)
 }
 
+// keyOrHash is nameText, or the LOCK_KEY if the key is not known.
+func (v rowView) keyOrHash() string {
+	if v.Key == nil {
+		return format.Printable(v.LockKey)
+	}
+	return v.nameText()
+}
+
 // processText returns the process that holds the lock, or its CLIENT_ID if the process is not known.
 func (v rowView) processText() string {
 	if v.Process == nil {
@@ -127,6 +136,15 @@ func (v rowView) holderText() string {
 		return v.processText()
 	}
 	return v.processText() + " (" + textOf(v.row.Holder) + ")"
+}
+
+// ageText returns how long ago the lock was acquired. A time in the future is that of a row that is kept in the
+// four-column layout, or of another program whose clock or time zone is wrong.
+func (v rowView) ageText() string {
+	if v.row.Age < -time.Second {
+		return "in " + format.Duration(-v.row.Age)
+	}
+	return format.Duration(v.row.Age) + " ago"
 }
 
 // leftText returns the time left, or how long ago the lease ended.

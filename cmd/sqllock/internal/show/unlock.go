@@ -37,7 +37,7 @@ not removed. A LOCK_KEY printed by list can be used as KEY.`,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if !force {
 				return exit.WithHint(exit.Usagef("unlock breaks the lock: if its holder is alive, two processes will work at once; it requires --force"),
-					"sqllock describe %[1]s; then, if its holder is dead, sqllock unlock --force %[1]s", args.Quote(given[0]))
+					"sqllock describe%[1]s %[2]s; then, if its holder is dead, sqllock unlock --force%[1]s %[2]s", args.Given(cmd), args.Key(given[0]))
 			}
 			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
 				return unlock(cmd, flags, r, ttl, given[0], asJSON)
@@ -71,7 +71,7 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 		return err
 	case !deleted:
 		return exit.WithHint(fmt.Errorf("%q was released or acquired by another holder meanwhile: nothing removed (it was held by %s)", key, v.holderText()),
-			"sqllock describe %s", args.Quote(key))
+			"sqllock describe%s %s", args.Given(cmd, "force"), args.Key(key))
 	}
 	printTTL(cmd, r, ttl)
 	if asJSON {

@@ -99,7 +99,7 @@ func TestDemo(t *testing.T) {
 }
 
 // TestDemoInterrupted checks that a demo removes its tables after a signal, and when its output is closed. It takes
-// seconds, because it runs three demos.
+// seconds, because it runs several demos.
 func TestDemoInterrupted(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
@@ -107,6 +107,8 @@ func TestDemoInterrupted(t *testing.T) {
 	for name, interrupt := range map[string]func(*program.Program){
 		"SIGINT":      func(p *program.Program) { p.Signal(os.Interrupt) },
 		"SIGTERM":     func(p *program.Program) { p.Signal(syscall.SIGTERM) },
+		"SIGHUP":      func(p *program.Program) { p.Signal(syscall.SIGHUP) },
+		"SIGQUIT":     func(p *program.Program) { p.Signal(syscall.SIGQUIT) },
 		"broken pipe": func(p *program.Program) { p.Stdout.File.Close() },
 	} {
 		p := program.Start(t, "", "demo", "--dsn", db.DSN, "--ttl", "1h")

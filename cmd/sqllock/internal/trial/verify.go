@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/failure"
 )
 
 // Limits of what a verification waits for.
@@ -88,13 +89,16 @@ func (v *verification) conduct(ctx context.Context, dsns []string, lasting time.
 func (v *verification) prepare(ctx context.Context, dsns []string) error {
 	w := v.workspace
 	if err := w.connection.DB.GetContext(ctx, &v.server, w.connection.Dialect.Statements(dialect.Spring7, dialect.Names{}).Version); err != nil {
-		return fmt.Errorf("%w: %w", sqllock.ErrDatabase, err)
+		return failure.As(sqllock.ErrDatabase, "", err)
 	}
 	w.values = w.flags.Prefix + valueTable
 	for _, text := range []string{"CREATE TABLE " + w.values + " (ID INT PRIMARY KEY, N INT NOT NULL)", "INSERT INTO " + w.values + " (ID, N) VALUES (1, 0)"} {
 		if _, err := w.connection.DB.ExecContext(ctx, text); err != nil {
-			return fmt.Errorf("%w: create a table of its own: %w", sqllock.ErrDatabase, err)
+			return failure.As(sqllock.ErrDatabase, "create a table of its own", err)
 		}
+	}
+	if err := v.checkTables(ctx); err != nil {
+		return err
 	}
 	for i := range max(1, len(dsns)) {
 		n := &node{flags: w.flags}
@@ -112,6 +116,32 @@ func (v *verification) prepare(ctx context.Context, dsns []string) error {
 		if err := n.tryLock(ctx, v.ttl); err != nil {
 			return v.refuse("the lock cannot be acquired over database %d: %v", i+1, err)
 		}
+	}
+	return nil
+}
+
+// checkTables refuses a database in which tables of locks are not what locks need: those of an application, if
+// there are any. The ones that the workers lock in may be right all the same.
+func (v *verification) checkTables(ctx context.Context) error {
+	flags := v.workspace.flags
+	flags.Prefix = v.flags.Prefix
+	faults, err := flags.Faults(ctx, v.workspace.connection, sqllock.RepositoryOptions{})
+	if err != nil {
+		return ctx.Err() // there are none, or this user may not see them
+	}
+	broken := false
+	for _, f := range faults {
+		mark := "✗"
+		if f.Bearable {
+			mark = "!"
+		}
+		broken = broken || !f.Bearable
+		if _, err := fmt.Fprintf(v.out, "%s %-10s %s\n  %-10s → %s\n", mark, "tables", f, "", f.Cure); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
+	if broken {
+		return &exit.Error{Code: exit.Failure}
 	}
 	return nil
 }
@@ -159,7 +189,7 @@ func (v *verification) readClocks(ctx context.Context, i int) (err error) {
 	for _, n := range v.nodes {
 		got, failed := n.connection.ClockDifference(ctx)
 		if n.clock[i] = got; failed != nil {
-			n.clock[i], err = n.clock[0], fmt.Errorf("%w: read the clock: %w", sqllock.ErrDatabase, failed)
+			n.clock[i], err = n.clock[0], failure.As(sqllock.ErrDatabase, "read the clock", failed)
 		}
 	}
 	return err

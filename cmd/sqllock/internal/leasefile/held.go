@@ -1,0 +1,103 @@
+package leasefile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+)
+
+// A held is the lease of a file in the table in which it was acquired.
+type held struct {
+	*File
+	repository *sqllock.Repository
+	connection *connect.Connection
+}
+
+// with calls fn with the lease of a file. The table and the keys are those of the file, whatever the flags are.
+func (f *File) with(ctx context.Context, flags *connect.Flags, fn func(held) error) (err error) {
+	flags.Prefix, flags.Region, flags.PlainKeys = f.Prefix, f.Region, f.PlainKeys
+	c, err := flags.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	r, err := flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: f.ttl(), DisableFencing: true})
+	if err != nil {
+		return err
+	}
+	return flags.WithTableHint(c, fn(held{f, r, c}))
+}
+
+// change calls fn for each row at the same time, so that one statement changes many. It reports whether all have
+// returned true.
+func (h held) change(fn func(key string) (bool, error)) (all bool, err error) {
+	var wg sync.WaitGroup
+	done, errs := make([]bool, len(h.Keys)), make([]error, len(h.Keys))
+	for i, key := range h.Keys {
+		wg.Go(func() { done[i], errs[i] = fn(key) })
+	}
+	wg.Wait()
+	all = true
+	for i := range h.Keys {
+		all = all && done[i]
+		if err == nil {
+			err = errs[i]
+		}
+	}
+	return all, err
+}
+
+// extend makes the lease last for ttl from now. If it returns false, the lease is lost.
+func (h held) extend(ctx context.Context, ttl time.Duration) (bool, error) {
+	return h.change(func(key string) (bool, error) { return h.repository.Renew(ctx, key, h.Holder, ttl) })
+}
+
+// release deletes the rows, also if they have expired, which makes room for others.
+func (h held) release(ctx context.Context) (bool, error) {
+	return h.change(func(key string) (bool, error) { return h.repository.Delete(ctx, key, h.Holder) })
+}
+
+// loss returns an error if the lease is not held any more. It says what the rows tell of the cause.
+func (h held) loss(ctx context.Context) error {
+	rows, err := h.repository.PeekAll(ctx, h.Keys...)
+	if err != nil {
+		return err
+	}
+	return h.lossBy(rows)
+}
+
+// lossBy is loss for rows that were read.
+func (h held) lossBy(rows map[string]sqllock.Row) error {
+	for _, key := range h.Keys {
+		switch row, ok := rows[key]; {
+		case !ok:
+			return h.lost("its row is gone: it was released or removed before, or expired")
+		case row.Holder == h.Holder && row.Expired():
+			return h.lost("it ended %s ago, and no other process has acquired it", format.Duration(-row.Left))
+		case row.Holder != h.Holder && row.Expired():
+			return h.lost("another process had it, whose lease ended %s ago: %s", format.Duration(-row.Left), format.Printable(row.Holder))
+		case row.Holder != h.Holder:
+			return h.lost("it is held by %s, for %s", format.Printable(row.Holder), format.Duration(row.Age))
+		}
+	}
+	return nil
+}
+
+// isElsewhere reports whether the lease was acquired in another database, or this one has another name now.
+func (h held) isElsewhere() bool { return h.Database != databaseOf(h.connection) }
+
+// lost returns the error of a lost lease.
+func (h held) lost(cause string, args ...any) error {
+	text := fmt.Sprintf(cause, args...)
+	if h.isElsewhere() {
+		text += fmt.Sprintf("; it was acquired in %s, and this is %s", format.Printable(h.Database), databaseOf(h.connection))
+	}
+	return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q is lost: %s", h.Lock, text)}
+}
