@@ -9,7 +9,6 @@
 #define IDS 3 /* holders of a process at a time: in the row, in late statements, and the next one */
 
 #define ofProcess(p, i) (1 + (p) * IDS + (i))
-#define HOLDERS (1 + N * IDS)
 
 Row row;
 Countdown lease[N]; /* of the hold: from before the statement was sent */
@@ -17,11 +16,14 @@ Countdown renewed[N]; /* the same of a renewal that has no answer yet */
 bool held[N];
 bool waits[N];
 bool tooLate; /* the answer to the last attempt of process 0 */
-bool leftover[HOLDERS]; /* claims whose rows may be there without a holder */
 
 mtype = { none, acquiring, renewing, deleting }
 mtype late = none; /* a statement whose caller has gone on: one at a time */
 byte lateHolder;
+
+/* Whether the row, and one that the late statement may write, have no holder, and their process knows. Only these two
+ * can be in its way: it need not remember others. */
+bool rowIsLeft, lateIsLeft;
 
 #ifdef LIVE
 byte rounds = 1; /* of the contenders; then they leave the lock alone */
@@ -42,9 +44,9 @@ byte renewals = 1;
 
 inline apply(kind, h, got) {
 	if
-	:: kind == acquiring -> Acquire(row, h, got)
+	:: kind == acquiring -> Acquire(row, h, got); rowIsLeft = rowIsLeft && !got
 	:: kind == renewing -> Renew(row, h, got)
-	:: kind == deleting -> Delete(row, h, got)
+	:: kind == deleting -> Delete(row, h, got); rowIsLeft = rowIsLeft && row.holder != 0
 	fi
 }
 
@@ -59,13 +61,26 @@ inline unanswered(kind, h) {
 	got = false
 }
 
-/* Each acquisition has a holder that is in use nowhere. An old one is used again only when nothing
- * knows it any more, which is as good as a new one. */
+#define owns(p, h) ((h) >= ofProcess(p, 0) && (h) < ofProcess(p, IDS))
+
+#define isLeftover(p) (rowIsLeft && owns(p, row.holder))
+
+inline deleteLeftover() { row.holder = 0; row.left = 0; rowIsLeft = false }
+
+inline leave(h) {
+	rowIsLeft = rowIsLeft || row.holder == h;
+	lateIsLeft = lateIsLeft || lateHolder == h
+}
+
 #ifdef FORGETS_LEFTOVERS
-#define isUnused(x) (row.holder != (x) && lateHolder != (x))
+#define metLeftover(p) false
 #else
-#define isUnused(x) (row.holder != (x) && !leftover[x] && lateHolder != (x))
+#define metLeftover(p) isLeftover(p)
 #endif
+
+/* Each acquisition has a holder that is in use nowhere. An old one is used again only when nothing
+ * has it any more, which is as good as a new one. */
+#define isUnused(x) (row.holder != (x) && lateHolder != (x))
 
 inline NewHolder(p, h) {
 	i = 0;
@@ -77,32 +92,17 @@ inline NewHolder(p, h) {
 	i = 0
 }
 
-#define hasLeftover(p) (leftover[ofProcess(p, 0)] || leftover[ofProcess(p, 1)] || leftover[ofProcess(p, 2)])
-#define owns(p, h) ((h) >= ofProcess(p, 0) && (h) < ofProcess(p, IDS))
-
-/* A leftover row is deleted before the next acquisition of the process. */
-inline DeleteLeftovers(p) {
-	i = 0;
-	do
-	:: i < IDS ->
-		if
-		:: leftover[ofProcess(p, i)] -> Delete(row, ofProcess(p, i), got); leftover[ofProcess(p, i)] = false
-		:: else
-		fi;
-		i++
-	:: else -> break
-	od;
-	i = 0; got = false
-}
+#ifdef REUSES_HOLDER
+#define forget(h) skip
+#else
+#define forget(h) h = 0
+#endif
 
 inline crash(p) {
 	held[p] = false; waits[p] = false; stop(lease[p]); stop(renewed[p]);
-	i = 0;
-	do
-	:: i < IDS -> leftover[ofProcess(p, i)] = false; i++
-	:: else -> break
-	od;
-	i = 0; h = 0; got = false
+	rowIsLeft = rowIsLeft && !owns(p, row.holder);
+	lateIsLeft = lateIsLeft && !owns(p, lateHolder);
+	h = 0; got = false
 }
 
 proctype Process(byte p) {
@@ -118,18 +118,7 @@ end:
 #endif
 	fi;
 again:
-	if
-	:: !hasLeftover(p)
-	:: d_step { hasLeftover(p) ->
-#ifndef FORGETS_LEFTOVERS
-		DeleteLeftovers(p);
-#endif
-		noOwnRowInTheWay = !(owns(p, row.holder) && row.left > 0 && leftover[row.holder]);
-		assert(noOwnRowInTheWay);
-		noOwnRowInTheWay = false }
-	:: atomic { hasLeftover(p) && mayFail -> fail(); goto again }
-	fi;
-	d_step {
+	atomic {
 #ifdef REUSES_HOLDER
 		if
 		:: h == 0 -> NewHolder(p, h)
@@ -144,10 +133,10 @@ again:
 Try:
 	if
 #ifdef READS_THEN_WRITES
-	:: isFree(row) -> d_step { row.holder = h; row.left = TTL; got = true }
+	:: isFree(row) -> d_step { row.holder = h; row.left = TTL; rowIsLeft = false; got = true }
 	:: !isFree(row) -> skip
 #else
-	:: d_step { true -> Acquire(row, h, got) }
+	:: d_step { true -> apply(acquiring, h, got) }
 #endif
 	:: atomic { mayFail -> unanswered(acquiring, h); goto CleanUp }
 	:: atomic { mayFail && mayCrash(p) -> unanswered(acquiring, h); crash(p); goto end }
@@ -155,7 +144,14 @@ Try:
 	/* The answer may take long. */
 	if
 	:: atomic { mayFail -> fail(); goto CleanUp }
-	:: atomic { !got -> stop(lease[p]); goto Poll }
+	:: atomic { !got && metLeftover(p) -> stop(lease[p]); forget(h); goto Discard } /* whoever meets one deletes it, and tries again */
+	:: atomic { !got && !metLeftover(p) ->
+		stop(lease[p]);
+		noOwnRowInTheWay = !isLeftover(p) || row.left == 0;
+		assert(noOwnRowInTheWay);
+		noOwnRowInTheWay = false;
+		forget(h);
+		goto Poll }
 #ifdef COUNTS_FROM_ANSWER
 	:: atomic { got -> start(lease[p]); waits[p] = false; believe(p) }
 #else
@@ -185,33 +181,38 @@ SendRenewal:
 	fi;
 Unlock:
 	if
-	:: d_step { true -> Delete(row, h, got) }
-	:: atomic { mayFail -> unanswered(deleting, h); leftover[h] = true }
+	:: d_step { true -> apply(deleting, h, got) }
+	:: atomic { mayFail -> unanswered(deleting, h); leave(h) }
 	fi;
 	goto ended;
 CleanUp:
 	if
-	:: d_step { true -> Delete(row, h, got) }
+	:: d_step { true -> apply(deleting, h, got) }
 	:: atomic { mayFail -> unanswered(deleting, h) }
 	fi;
 	d_step {
 		if
-		:: !got -> leftover[h] = true /* the statement that writes it may be late */
+		:: !got -> leave(h) /* the statement that writes it may be late */
 		:: else
 		fi;
 		stop(lease[p]); stop(renewed[p]);
-#ifndef REUSES_HOLDER
-		h = 0;
-#endif
+		forget(h);
 		got = false
 	}
 	if
 	:: waits[p] -> goto again
 	:: !waits[p] -> goto end
 	fi;
+Discard:
+	if
+	:: d_step { metLeftover(p) -> deleteLeftover() }
+	:: !metLeftover(p)
+	:: atomic { mayFail -> fail() }
+	fi;
+	goto again;
 Poll:
 	if
-	:: isFree(row) -> goto again
+	:: isFree(row) || metLeftover(p) -> goto again
 	:: atomic { mayFail && mayCrash(p) -> fail(); crash(p); goto end }
 	fi;
 ended:
@@ -220,13 +221,22 @@ ended:
 	goto end
 }
 
-/* A late statement is applied at any time, or never, in any order. */
+inline settle() { late = none; lateHolder = 0; lateIsLeft = false }
+
+/* A late statement is applied at any time, or never, in any order. A sweep deletes what was left. */
 proctype Network() {
 	bool got;
 end:
 	do
-	:: atomic { late != none -> apply(late, lateHolder, got); got = false; late = none; lateHolder = 0 }
-	:: atomic { late != none -> late = none; lateHolder = 0 }
+#ifndef LIVE
+	:: d_step { isLeftover(0) || isLeftover(1) -> deleteLeftover() }
+#endif
+	:: atomic { late != none ->
+		apply(late, lateHolder, got);
+		rowIsLeft = rowIsLeft || late == acquiring && got && lateIsLeft;
+		got = false;
+		settle() }
+	:: atomic { late != none -> settle() }
 	od
 }
 
