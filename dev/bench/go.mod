@@ -10,7 +10,7 @@ require (
 	github.com/allisson/go-pglock/v3 v3.2.0
 	github.com/bsm/redislock v0.10.0
 	github.com/go-sql-driver/mysql v1.10.1
-	github.com/jackc/pgx/v5 v5.12.0
+	github.com/jackc/pgx/v5 v5.13.0
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/jmoiron/sqlx v1.4.0
 	github.com/lib/pq v1.12.3

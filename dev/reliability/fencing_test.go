@@ -15,9 +15,9 @@ import (
 	"github.com/sqllock/sqllock/internal/test/wire"
 )
 
-// TestTokensRiseAcrossCrashes has processes compete for locks of all kinds, leaderships among them. Again and
-// again it kills one of them, stops one for longer than its leases last, has all of their connections die
-// silently, and kills and restarts the server. The checker judges what they did.
+// TestTokensRiseAcrossCrashes has processes compete for locks of all kinds, leaderships among them; one of three is
+// fair. Again and again it kills one of them, stops one for longer than its leases last, has all of their
+// connections die silently, and kills and restarts the server. The checker judges what they did.
 func TestTokensRiseAcrossCrashes(t *testing.T) {
 	inParallel(t)
 	figures := newTable(t, "crashes", "database, driver", "crashes of the server", "killed", "stopped", "connections died",
@@ -25,7 +25,7 @@ func TestTokensRiseAcrossCrashes(t *testing.T) {
 	each(t, servers, func(t *testing.T, place int, c cell) {
 		b, s := c.newServer(t)
 		network, dsn := wire.Through(t, b.dsn)
-		f, rounds := newFleet(t, c, dsn, 3, fencingTTL), size(2, 20)
+		f, rounds := newFleet(t, c, dsn, 3, fencingTTL, true), size(2, 20)
 		for range rounds {
 			f.work()
 			must(t, f.Replace(rand.N(f.config.Processes), f.config.Target))
@@ -55,7 +55,7 @@ func TestTokensRiseAcrossFailover(t *testing.T) {
 		for range n {
 			primary, replica, err := c.pair(t.Context(), scratch(t))
 			started(t, err, primary, replica)
-			f := newFleet(t, c, primary.DSN(), 3, fencingTTL)
+			f := newFleet(t, c, primary.DSN(), 3, fencingTTL, true)
 			f.work()
 			must(t, primary.Kill())
 			must(t, c.promote(replica, t.Context()))
@@ -82,13 +82,20 @@ type fleet struct {
 }
 
 // newFleet starts processes on an empty database.
-func newFleet(t *testing.T, c cell, dsn string, processes int, ttl time.Duration) *fleet {
+func newFleet(t *testing.T, c cell, dsn string, processes int, ttl time.Duration, fair bool) *fleet {
 	t.Helper()
 	target := workload.Target{Driver: c.driver, DSNs: []string{dsn}}
 	must(t, workload.Prepare(t.Context(), target))
 	config := workload.Config{
-		Target: target, TTL: ttl, Processes: processes, Goroutines: 4, Hasty: true, Seed: rand.Uint64(), History: t.TempDir(),
+		Target: target, TTL: ttl, Processes: processes, Goroutines: 4, Hasty: true, Fair: fair,
+		Seed: rand.Uint64(), History: t.TempDir(),
 	}
+	return startFleet(t, config)
+}
+
+// startFleet starts the processes of a load whose tables exist.
+func startFleet(t *testing.T, config workload.Config) *fleet {
+	t.Helper()
 	t.Logf("seed %d", config.Seed)
 	workers := check.Value(workload.Start(config))(t)
 	t.Cleanup(workers.Stop)

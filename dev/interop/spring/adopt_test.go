@@ -21,7 +21,7 @@ import (
 // Java thread holds a lock and others acquire and release locks.
 func TestAdoptWhileSpringWorks(t *testing.T) {
 	t.Parallel()
-	eachCell(t, func(t *testing.T, c *cell) {
+	eachCell(t, usual, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
 		c.exec(t, c.springsScript(t))
 		client := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"})
@@ -62,9 +62,9 @@ func TestAdoptWhileSpringWorks(t *testing.T) {
 // table, and starts with the table of package migrations.
 func TestSpringsCheckAtTheStart(t *testing.T) {
 	t.Parallel()
-	eachCell(t, func(t *testing.T, c *cell) {
+	eachCell(t, usual, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
-		_, err := shared(t, c.generation).Open(ctx, javaclient.Settings{DSN: c.db.DSN})
+		_, err := shared(t, c.generation).Open(ctx, javaclient.Settings{DSN: c.db.DSN, Driver: c.driver})
 		if err == nil || !strings.Contains(strings.ToUpper(err.Error()), "INT_LOCK") {
 			t.Fatalf("without a table: %v", err)
 		}

@@ -34,37 +34,89 @@ const (
 // short is a time-to-live whose end tests wait for, and within which they make calls.
 var short = scaled(4 * time.Second)
 
-// A cell is a database and the generation of Spring that shares its lock table.
+// A cell is a database, the JDBC driver of Java, and the generation of Spring that shares its lock table.
 type cell struct {
+	place      string
 	db         *dbtest.DB
+	driver     javaclient.Driver
 	generation javaclient.Generation
 	layout     dialect.Layout
 }
 
-// eachCell runs a test for both generations on both databases, each with an empty database.
-func eachCell(t *testing.T, test func(t *testing.T, c *cell)) {
+// A place is a database and the JDBC driver that Java uses there.
+type place struct {
+	name   string
+	make   func(testing.TB) *dbtest.DB
+	driver javaclient.Driver
+}
+
+var (
+	postgres = place{"postgres", dbtest.Postgres, ""}
+	mariadb  = place{"mariadb", dbtest.MySQL, javaclient.MariaDB}
+	// MySQL's driver takes a MariaDB that greets its clients as 5.5.5 for a server without fractions of seconds.
+	connectorJ = place{"mariadb-connectorj", dbtest.MySQL, javaclient.ConnectorJ}
+	mysqlPlace = place{"mysql", dbtest.OracleMySQL, javaclient.ConnectorJ}
+)
+
+// A choice is a place and the generations that are tried there.
+type choice struct {
+	place
+	generations []javaclient.Generation
+}
+
+// usual are the cells of most tests: each layout on each kind of database, and each version.
+var usual = []choice{
+	{postgres, []javaclient.Generation{javaclient.Spring6, javaclient.Spring7}},
+	{mariadb, []javaclient.Generation{javaclient.Spring6, javaclient.Spring70}},
+}
+
+// ofMySQL are the cells of MySQL's driver.
+var ofMySQL = []choice{
+	{connectorJ, []javaclient.Generation{javaclient.Spring6, javaclient.Spring7}},
+	{mysqlPlace, []javaclient.Generation{javaclient.Spring6, javaclient.Spring7}},
+}
+
+// versions are the cells of tests about Spring's own memory, which is the same on every database.
+var versions = []choice{{postgres, []javaclient.Generation{javaclient.Spring6, javaclient.Spring70, javaclient.Spring7}}}
+
+// contended are the cells of the test that takes longest: each version, server and driver.
+var contended = []choice{
+	{postgres, []javaclient.Generation{javaclient.Spring6, javaclient.Spring7}},
+	{mariadb, []javaclient.Generation{javaclient.Spring70}},
+	{mysqlPlace, []javaclient.Generation{javaclient.Spring7}},
+}
+
+// drivers are the cells of tests that depend on how the driver writes and reads rows.
+var drivers = append(ofMySQL, usual...)
+
+// eachCell runs a test in the cells of choices, each with an empty database.
+func eachCell(t *testing.T, choices []choice, test func(t *testing.T, c *cell)) {
 	t.Helper()
-	for _, database := range []struct {
-		name string
-		make func(testing.TB) *dbtest.DB
-	}{{"postgres", dbtest.Postgres}, {"mysql", dbtest.MySQL}} {
-		for generation, layout := range map[javaclient.Generation]dialect.Layout{
-			javaclient.Spring6: dialect.Spring6,
-			javaclient.Spring7: dialect.Spring7,
-		} {
-			t.Run(database.name+"/"+string(generation), func(t *testing.T) {
+	for _, at := range choices {
+		for _, generation := range at.generations {
+			t.Run(at.name+"/"+string(generation), func(t *testing.T) {
 				t.Parallel()
 				program(t, generation)
-				test(t, &cell{db: database.make(t), generation: generation, layout: layout})
+				layout := dialect.Spring7
+				if generation == javaclient.Spring6 {
+					layout = dialect.Spring6
+				}
+				test(t, &cell{place: at.name, db: at.make(t), driver: at.driver, generation: generation, layout: layout})
 			})
 		}
 	}
 }
 
-// eachMigrated is eachCell with a lock table of package migrations.
+// eachMigrated is eachCell in the usual cells, with a lock table of package migrations.
 func eachMigrated(t *testing.T, test func(t *testing.T, c *cell)) {
 	t.Helper()
-	eachCell(t, func(t *testing.T, c *cell) {
+	migrated(t, usual, test)
+}
+
+// migrated is eachCell with a lock table of package migrations.
+func migrated(t *testing.T, choices []choice, test func(t *testing.T, c *cell)) {
+	t.Helper()
+	eachCell(t, choices, func(t *testing.T, c *cell) {
 		c.migrate(t)
 		test(t, c)
 	})
@@ -90,7 +142,7 @@ func (c *cell) java(t *testing.T, settings javaclient.Settings) *javaclient.Clie
 
 func (c *cell) javaIn(t *testing.T, j *javaclient.JVM, settings javaclient.Settings) *javaclient.Client {
 	t.Helper()
-	settings.DSN = c.db.DSN
+	settings.DSN, settings.Driver = c.db.DSN, c.driver
 	client := check.Value(j.Open(t.Context(), settings))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitLimit)

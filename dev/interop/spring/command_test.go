@@ -40,15 +40,21 @@ func TestOurCommandsReadSpringsRows(t *testing.T) {
 	})
 }
 
-// sqllock runs the command on the cell's database and returns its output. Go builds it once.
+// sqllock runs the command on the cell's database and returns its output.
 func (c *cell) sqllock(t *testing.T, arguments ...string) []byte {
+	t.Helper()
+	text, err := c.try(t, arguments...)
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", arguments, err, text)
+	}
+	return text
+}
+
+// try runs the command, which may fail. Go builds it once.
+func (c *cell) try(t *testing.T, arguments ...string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"run", "github.com/sqllock/sqllock/cmd/sqllock"}, arguments...)...)
 	cmd.Env = append(os.Environ(), "SQLLOCK_DSN="+c.db.DSN, "XDG_STATE_HOME="+t.TempDir())
 	cmd.Stderr = os.Stderr
-	text, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, text)
-	}
-	return text
+	return cmd.Output()
 }

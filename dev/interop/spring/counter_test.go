@@ -40,7 +40,7 @@ func (t *tally) add(other tally) {
 // poll at their default interval, which is the same. This test does not run in parallel with
 // others, since the shares of both sides depend on their speed.
 func TestMutualExclusion(t *testing.T) {
-	eachMigrated(t, func(t *testing.T, c *cell) {
+	migrated(t, contended, func(t *testing.T, c *cell) {
 		// The Java program uses this table, too.
 		c.exec(t, "CREATE TABLE COUNTER (VALUE INT NOT NULL, INSIDE INT NOT NULL)")
 		c.exec(t, "INSERT INTO COUNTER (VALUE, INSIDE) VALUES (0, 0)")

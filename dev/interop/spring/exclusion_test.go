@@ -18,7 +18,7 @@ import (
 // which Java holds one.
 func TestEachSeesTheOther(t *testing.T) {
 	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
+	migrated(t, drivers, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
 		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
 		registry := c.registry(t, long)

@@ -3,6 +3,7 @@
 package spring_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -62,6 +63,30 @@ func TestGuardAfterSpringTookTheRow(t *testing.T) {
 	})
 }
 
+// TestALockWaitThatTimesOut has Java wait for a guarded transaction for longer than the server lets it. What Spring
+// makes of that depends on the driver: of MariaDB's an exception, of MySQL's another attempt.
+func TestALockWaitThatTimesOut(t *testing.T) {
+	t.Parallel()
+	migrated(t, append(ofMySQL, usual[1:]...), func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: long, Parameters: map[string]string{"sessionVariables": "innodb_lock_wait_timeout=1"}}).Thread("a")
+		lease := check.Value(c.lock(t, long).Lock(ctx))(t)
+		tx := c.begin(t)
+		must(t, lease.Guard(ctx, tx))
+		tried := check.Begin(func() error { return check.ErrorOf(java.TryLock(ctx, key, 0)) })
+		if c.driver == javaclient.MariaDB {
+			if err := <-tried; !javaclient.Threw(err, "CannotAcquireLockException") {
+				t.Errorf("over MariaDB's driver: %v", err)
+			}
+			must(t, tx.Commit())
+			return
+		}
+		c.awaitAnotherWait(t)
+		must(t, tx.Commit())
+		must(t, <-tried)
+	})
+}
+
 // begin begins a transaction of the application. It is rolled back at the end of the test,
 // unless the test has committed it.
 func (c *cell) begin(t *testing.T) *sqlx.Tx {
@@ -109,5 +134,20 @@ WHERE t.trx_state = 'LOCK WAIT' AND p.DB = DATABASE()`,
 		// InnoDB refreshes this table only if it was not read for a tenth of a second.
 		await(t, time.Now().Add(150*time.Millisecond))
 		must(t, c.db.DB.GetContext(ctx, &n, query))
+	}
+}
+
+// awaitAnotherWait waits until a session on MySQL or MariaDB waits for a lock, and until another wait has begun.
+func (c *cell) awaitAnotherWait(t *testing.T) {
+	t.Helper()
+	ctx := patiently(t)
+	for first, now := "", ""; now == first; {
+		await(t, time.Now().Add(150*time.Millisecond)) // see awaitBlocked
+		must(t, c.db.DB.GetContext(ctx, &now, `SELECT COALESCE(MAX(CAST(t.trx_wait_started AS CHAR)), '')
+FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
+WHERE t.trx_state = 'LOCK WAIT' AND p.DB = DATABASE()`))
+		if first == "" || now == "" {
+			first, now = cmp.Or(first, now), cmp.Or(first, now)
+		}
 	}
 }

@@ -19,8 +19,9 @@ import (
 
 // builds are the programs of the generations, each built once.
 var builds = map[javaclient.Generation]func() (*javaclient.Program, error){
-	javaclient.Spring6: build(javaclient.Spring6),
-	javaclient.Spring7: build(javaclient.Spring7),
+	javaclient.Spring6:  build(javaclient.Spring6),
+	javaclient.Spring70: build(javaclient.Spring70),
+	javaclient.Spring7:  build(javaclient.Spring7),
 }
 
 func build(generation javaclient.Generation) func() (*javaclient.Program, error) {
@@ -69,23 +70,36 @@ func start(t *testing.T, generation javaclient.Generation, opts *javaclient.Opti
 	return j
 }
 
+// A kind of JVM is what tests can share.
+type kind struct {
+	generation javaclient.Generation
+	zone       string // "" is that of the machine
+}
+
 // jvms are shared by the tests that need no special options.
 var jvms = struct {
 	sync.Mutex
-	running map[javaclient.Generation]*javaclient.JVM
-}{running: make(map[javaclient.Generation]*javaclient.JVM)}
+	running map[kind]*javaclient.JVM
+}{running: make(map[kind]*javaclient.JVM)}
 
 // shared returns the shared JVM of a generation: starting a JVM takes most of a test's time.
 func shared(t *testing.T, generation javaclient.Generation) *javaclient.JVM {
 	t.Helper()
+	return sharedIn(t, generation, "")
+}
+
+// sharedIn returns the shared JVM of a generation in a time zone.
+func sharedIn(t *testing.T, generation javaclient.Generation, zone string) *javaclient.JVM {
+	t.Helper()
 	p := program(t, generation)
 	jvms.Lock()
 	defer jvms.Unlock()
-	if j := jvms.running[generation]; j != nil {
+	this := kind{generation, zone}
+	if j := jvms.running[this]; j != nil {
 		return j
 	}
-	j := check.Value(p.Start(context.WithoutCancel(t.Context()), nil))(t)
-	jvms.running[generation] = j
+	j := check.Value(p.Start(context.WithoutCancel(t.Context()), &javaclient.Options{Zone: zone}))(t)
+	jvms.running[this] = j
 	return j
 }
 

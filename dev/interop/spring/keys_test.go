@@ -23,7 +23,7 @@ const vectors = "../../../testdata/spring_keys.tsv"
 // TestKeys maps many keys in Java and in Go: those of the file. A new key is a line with the key in JSON and a tab; the flag
 // -update writes Java's answers behind them.
 func TestKeys(t *testing.T) {
-	for _, generation := range []javaclient.Generation{javaclient.Spring6, javaclient.Spring7} {
+	for _, generation := range []javaclient.Generation{javaclient.Spring6, javaclient.Spring70, javaclient.Spring7} {
 		t.Run(string(generation), func(t *testing.T) {
 			keys := keysOfTheFile(t)
 			lockKeys := check.Value(shared(t, generation).LockKeys(patiently(t), keys...))(t)

@@ -80,6 +80,14 @@ func awaitJava(t *testing.T, java *javaclient.Client) {
 	}
 }
 
+// awaitNoJava waits until Java does not lead.
+func awaitNoJava(t *testing.T, java *javaclient.Client) {
+	t.Helper()
+	for ctx := patiently(t); check.Value(java.Leads(ctx))(t); {
+		time.Sleep(idle)
+	}
+}
+
 // roleTTL is the time-to-live of leaders that nothing happens to. Spring's stop() interrupts the
 // thread that unlocks, which may leave the row for as long.
 var roleTTL = scaled(15 * time.Second)
@@ -171,5 +179,35 @@ func TestLeadersAfterACrash(t *testing.T) {
 		must(t, other.Campaign(ctx, key))
 		must(t, ours.Resign(ctx))
 		awaitJava(t, other)
+	})
+}
+
+// TestAJavaLeaderThatHasLostATerm takes the role from Java's leader once, by force. In its next term yield() does
+// not give the role up, and stop() leaves the row until it expires: Spring counts a lock that it has not unlocked.
+func TestAJavaLeaderThatHasLostATerm(t *testing.T) {
+	t.Parallel()
+	migrated(t, versions, func(t *testing.T, c *cell) {
+		ctx := patiently(t)
+		java := c.java(t, javaclient.Settings{TTL: roleTTL})
+		must(t, java.Campaign(ctx, key))
+		awaitJava(t, java)
+		ours := c.lock(t, roleTTL)
+		var lease *sqllock.Lease
+		for lease == nil { // Java writes its row each half second
+			c.exec(t, "DELETE FROM INT_LOCK")
+			lease, _ = ours.TryLock(ctx)
+		}
+		awaitNoJava(t, java)
+		must(t, lease.Unlock(ctx))
+		awaitJava(t, java)
+		must(t, java.Yield(ctx))
+		_, err := ours.TryLockFor(ctx, 3*time.Second)
+		wantHeld(t, err)
+		awaitJava(t, java)
+		must(t, java.Withdraw(ctx))
+		awaitNoJava(t, java)
+		if row := c.row(t, roleTTL); row.Expired() {
+			t.Errorf("the row has ended %v ago", -row.Left)
+		}
 	})
 }

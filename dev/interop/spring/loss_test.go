@@ -15,7 +15,7 @@ import (
 // row.
 func TestJavaLosesToUs(t *testing.T) {
 	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
+	migrated(t, drivers, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
 		java := c.java(t, javaclient.Settings{TTL: short}).Thread("a")
 		ours := c.lock(t, short)
@@ -39,7 +39,7 @@ func TestJavaLosesToUs(t *testing.T) {
 // affect Java's row.
 func TestWeLoseToJava(t *testing.T) {
 	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
+	migrated(t, drivers, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
 		client := c.java(t, javaclient.Settings{TTL: short, ClientID: "billing-java"})
 		java := client.Thread("a")

@@ -1,7 +1,7 @@
 // Package spring tests that sqllock and Spring Integration's lock registry can share a table. It
 // contains a small Maven project: a program with the real JdbcLockRegistry and
 // DefaultLockRepository, which reads requests from its standard input. Package javaclient builds
-// and runs that program. The tests run Java and Go clients on PostgreSQL and MariaDB:
+// and runs that program. The tests run Java and Go clients on PostgreSQL, MariaDB and MySQL:
 //
 //	make test-interop
 //

@@ -3,7 +3,9 @@
 package spring_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,10 +18,10 @@ import (
 // driver. A wrong conversion would shift instants by hours; the checks allow minutes.
 func TestTimeZones(t *testing.T) {
 	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
+	migrated(t, drivers, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
-		jvm := start(t, c.generation, &javaclient.Options{JVM: []string{"-Duser.timezone=Asia/Kathmandu"}}) // +05:45
-		parameters := map[string]string{}                                                                   // PostgreSQL's driver uses the JVM's zone for the session
+		jvm := sharedIn(t, c.generation, "Asia/Kathmandu") // +05:45
+		parameters := map[string]string{}                  // PostgreSQL's driver uses the JVM's zone for the session
 		goParameters := map[string]string{"timezone": "America/St_Johns"}
 		if c.db.Name == "mysql" {
 			parameters["sessionVariables"] = "time_zone='-03:30'"
@@ -40,28 +42,80 @@ func TestTimeZones(t *testing.T) {
 	})
 }
 
-// TestADriverThatConverts configures MariaDB's driver to convert instants from the JVM's zone to
-// the server's. Versions with GH-10906 pass instants to the driver; all others pass date and
-// time without a zone, which the driver does not convert.
+// TestADriverThatConverts configures MariaDB's driver and MySQL's to convert instants from the JVM's zone to
+// another one. Versions with GH-10906 pass instants to the driver; all others pass date and
+// time without a zone, which the driver does not convert. A JVM in UTC is no remedy if the
+// other zone is not UTC, too.
 func TestADriverThatConverts(t *testing.T) {
 	t.Parallel()
-	eachMigrated(t, func(t *testing.T, c *cell) {
-		if c.db.Name != "mysql" {
-			t.Skip("PostgreSQL's driver has no such setting")
+	for name, zones := range map[string]struct {
+		jvm, connection string
+		late            bool
+	}{
+		"early":        {"Asia/Karachi", "UTC", false}, // +05:00
+		"early in UTC": {"UTC", "-05:00", false},
+		"late in UTC":  {"UTC", "+05:00", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			migrated(t, append(ofMySQL, usual[1:]...), func(t *testing.T, c *cell) {
+				jvm := sharedIn(t, c.generation, zones.jvm)
+				java := c.javaIn(t, jvm, javaclient.Settings{TTL: long, Parameters: map[string]string{
+					"connectionTimeZone": zones.connection, "preserveInstants": "true",
+				}}).Thread("a")
+				switch {
+				case safe(t, jvm):
+					must(t, java.Lock(patiently(t), key))
+					c.wantUnshifted(t)
+				case zones.late:
+					c.wantLate(t, java)
+				default:
+					c.wantEarly(t, java)
+				}
+			})
+		})
+	}
+}
+
+// wantLate checks that Java takes over our live row, as its times are hours late, and that doctor reports that.
+func (c *cell) wantLate(t *testing.T, java *javaclient.Thread) {
+	t.Helper()
+	must(t, check.ErrorOf(c.lock(t, long).TryLock(t.Context())))
+	wantLock(t, java)
+	if row := c.row(t, long); row.Left < 4*time.Hour {
+		t.Errorf("the row has %v left; has the fault gone?", row.Left)
+	}
+	c.wantNoticed(t, java, "another program has written a CREATED_DATE in the future, by up to 5h0m (1 row, of ")
+}
+
+// wantEarly checks that we would take over Java's live row, as its times are hours early,
+// and that doctor reports that.
+func (c *cell) wantEarly(t *testing.T, java *javaclient.Thread) {
+	t.Helper()
+	must(t, java.Lock(patiently(t), key))
+	if row := c.row(t, long); row.Left > -4*time.Hour {
+		t.Errorf("the row has %v left; has the fault gone?", row.Left)
+	}
+	c.wantNoticed(t, java, "another program has just written times that had expired before, by up to 5h0m (1 row, of ")
+}
+
+// wantNoticed checks what `sqllock doctor` reports of the times of a Java thread that goes on renewing its lock.
+func (c *cell) wantNoticed(t *testing.T, java *javaclient.Thread, report string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	renewed := check.Begin(func() error {
+		for ; ctx.Err() == nil; time.Sleep(idle) {
+			if err := java.Renew(context.WithoutCancel(ctx), key); err != nil { // the end of ctx would cut one short
+				return err
+			}
 		}
-		ctx := patiently(t)
-		jvm := start(t, c.generation, &javaclient.Options{JVM: []string{"-Duser.timezone=Asia/Kathmandu"}}) // +05:45
-		java := c.javaIn(t, jvm, javaclient.Settings{TTL: long, Parameters: map[string]string{
-			"connectionTimeZone": "UTC", "preserveInstants": "true",
-		}}).Thread("a")
-		must(t, java.Lock(ctx, key))
-		if safe(t, jvm) {
-			c.wantUnshifted(t)
-		} else if row := c.row(t, long); row.Left > -5*time.Hour {
-			t.Errorf("the row has %v left; has the fault gone?", row.Left)
-		}
-		must(t, java.Unlock(ctx, key))
+		return nil
 	})
+	text, err := c.try(t, "doctor")
+	if cancel(); err == nil || !strings.Contains(string(text), "✗ times        "+report) {
+		t.Errorf("doctor: %v\n%s", err, text)
+	}
+	must(t, <-renewed)
 }
 
 // wantUnshifted checks the age and the remaining time of Java's row.

@@ -155,8 +155,13 @@ func (b *trial) fault(n nemesis, r *rand.Rand) {
 		e.Err = err.Error()
 		b.t.Errorf("%s: %v", n.name, err)
 	}
+	restarts := b.cluster.Restarts
 	if err := b.cluster.Heal(ctx); err != nil {
 		b.t.Fatalf("heal after %s: %v", n.name, err)
+	}
+	if b.cluster.Restarts > restarts {
+		e.ID += ", then all nodes anew"
+		b.t.Logf("after %s the nodes did not find each other: all were killed", n.name)
 	}
 	e.To = history.Now()
 	b.recovered(n.name, e.To, b.config.TTL+b.recovery())
@@ -264,6 +269,9 @@ func (b *trial) mustHold(r *checker.Report) {
 		if r.Kinds[kind] == 0 || r.Guarded == 0 {
 			b.t.Errorf("%s: %v", kind, errNothing)
 		}
+	}
+	if n := b.opened(); n == 0 || n == r.Acquisitions {
+		b.t.Errorf("%d of %d were acquired over pools of Open: %v", n, r.Acquisitions, errNothing)
 	}
 	must(b.t, b.publish(r))
 }

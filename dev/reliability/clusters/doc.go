@@ -1,8 +1,8 @@
 // Package clusters tests sqllock on real clusters that are broken meanwhile: Galera, Group
-// Replication, Patroni, PgBouncer, Vitess and TiDB. docs/clusters.md has the results.
+// Replication, Patroni, PgBouncer, Vitess and TiDB. RESULTS.md has the results.
 //
 //	make test-clusters    every cluster for a short time, the findings and the controls
-//	make clusters         the whole campaign, and the table of docs/clusters.md
+//	make clusters         the whole campaign, and the tables of RESULTS.md
 //
 // The parts, each a package:
 //

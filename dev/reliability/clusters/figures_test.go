@@ -3,7 +3,10 @@
 package clusters
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,12 +21,52 @@ import (
 // summary says in a few lines what a trial has shown.
 func (b *trial) summary(r *checker.Report) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s: %d faults in %v, %d workers killed, %d stopped, %d acquired (%v), %d guarded and %d unguarded writes acknowledged\n",
-		b.name, b.faults, b.took.Round(time.Second), b.workers.Killed, b.workers.Stopped, r.Acquisitions, r.Kinds, r.Guarded, r.Unguarded)
+	fmt.Fprintf(&s, "%s: %d faults in %v, %d workers killed, %d stopped, %d acquired (%v), %d of them over pools of Open, %d guarded and %d unguarded writes acknowledged\n",
+		b.name, b.faults, b.took.Round(time.Second), b.workers.Killed, b.workers.Stopped, r.Acquisitions, r.Kinds, b.opened(), r.Guarded, r.Unguarded)
 	for _, f := range faultsIn(b.events) {
 		fmt.Fprintf(&s, "%s, %d times: longest gap %s\n", f.name, f.times, inSeconds(f.gap))
 	}
+	for _, g := range gapsBetween(b.events) {
+		if length := time.Duration(g.to - g.from); length > remarkable {
+			fmt.Fprintf(&s, "%s without an acquisition, in which calls answered:\n%s", inSeconds(length), b.answersIn(g))
+		}
+	}
 	return s.String()
+}
+
+// remarkable is the length of a gap whose reason is worth a look.
+const remarkable = 10 * time.Second
+
+// changing are the parts of an error that differ between calls: keys, addresses, holders, times.
+var changing = regexp.MustCompile(`"[^"]*"|\d[\w.:]*|\s+`)
+
+// answersIn returns the errors of the acquisitions that failed in a gap, the most frequent first.
+func (b *trial) answersIn(g gap) string {
+	times := make(map[string]int)
+	for _, e := range b.events {
+		if e.Op == history.Acquire && e.Err != "" && e.To > g.from && e.To < g.to {
+			pools := map[bool]string{false: "their own", true: "Open"}[b.config.IsOpened(e.ID)]
+			times[pools+": "+changing.ReplaceAllString(e.Err, " ")]++
+		}
+	}
+	answers := slices.SortedFunc(maps.Keys(times), func(a, b string) int {
+		return cmp.Or(cmp.Compare(times[b], times[a]), strings.Compare(a, b))
+	})
+	var s strings.Builder
+	for _, answer := range answers[:min(len(answers), 8)] {
+		fmt.Fprintf(&s, "%5d over pools of %.300s\n", times[answer], answer)
+	}
+	return s.String()
+}
+
+// opened counts the acquisitions of processes whose pools are those of Open.
+func (b *trial) opened() (n int) {
+	for _, e := range b.events {
+		if e.Op == history.Acquire && e.Lease != "" && b.config.IsOpened(e.Lease) {
+			n++
+		}
+	}
+	return n
 }
 
 // publish writes a trial that has broken no promise to the page.

@@ -20,6 +20,8 @@ import (
 	"github.com/sqllock/sqllock/dev/reliability/clusters/cluster"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/drivers/mysqllock"
+	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/sync/rwlock"
@@ -40,6 +42,7 @@ func TestGaleraFindings(t *testing.T) {
 		l.losesNoRow(t)
 	})
 	t.Run("gives a lock to one over the pools of Open", func(t *testing.T) { locksOverOpen(t, dsns(c.Nodes)...) })
+	t.Run("refuses statements of the other layout", func(t *testing.T) { refusesOtherLayout(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), nil) })
 	t.Run("numbers tokens by a table", func(t *testing.T) { refusesSequence(t, c) })
 	t.Run("refuses an order of arrival", func(t *testing.T) { refusesFair(t, open(t, c.Nodes[0].DSN()), sqllock.Serializable) })
 	t.Run("gives a lock to one", func(t *testing.T) { acquiresForOne(t, c.Nodes[0].DSN(), c.Nodes[1].DSN()) })
@@ -69,6 +72,53 @@ func refusesSequence(t *testing.T, c *cluster.Cluster) {
 	db.MustExec("DROP TABLE SEQ_LOCK_FENCE")
 	db.MustExec("CREATE SEQUENCE SEQ_LOCK_FENCE START WITH 1000 NOCACHE ENGINE=InnoDB")
 	check.Is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), options)), sqllock.ErrSchema)
+}
+
+// refusesOtherLayout adds EXPIRED_AFTER, and drops it, beside processes that use every statement. They were opened
+// before, so the server must refuse what they send from then on.
+func refusesOtherLayout(t *testing.T, migrating, dsn string, options *sqllock.RepositoryOptions) {
+	t.Helper()
+	target := check.Value(mysqldriver.Parse(dsn))(t)
+	db, dsnOfPool, d := open(t, migrating), strings.TrimPrefix(dsn, "tidb://"), target.Dialect
+	repository, settings := sqllock.RepositoryOptions{Prefix: "FOUR_", TTL: longTTL}, sqllock.RegistryOptions{TTL: longTTL}
+	if options != nil {
+		repository.Isolation = options.Isolation
+	}
+	up := migrations.Options{Prefix: repository.Prefix, Layout: dialect.Spring6, TTL: longTTL, Force: true}
+	must(t, migrations.Up(t.Context(), db.DB, d, &up))
+	for _, version := range []uint{4, 2} {
+		over := check.Value(sqllock.NewRepository(t.Context(), open(t, dsnOfPool).DB, d, &repository))(t)
+		own := check.Value(sqllock.NewRegistry(over, &settings))(t)
+		opened := check.Value(mysqllock.Open(t.Context(), dsn, &mysqllock.Options{Repository: repository, Registry: settings}))(t)
+		leases := make(map[string]*sqllock.Lease)
+		for pool, registry := range map[string]*sqllock.Registry{"own": own, "opened": opened} {
+			for kind, acquire := range kinds {
+				what := pool + " " + kind
+				leases[what] = check.Value(acquire(t.Context(), registry, what))(t)
+				must(t, leases[what].Renew(t.Context()))
+			}
+			kept := check.Value(check.Value(registry.Obtain("kept by " + pool))(t).WithMinHold(longTTL).TryLock(t.Context()))(t)
+			must(t, kept.Unlock(t.Context()))
+			check.Value(registry.DeleteExpired(t.Context()))(t)
+		}
+		must(t, migrations.Goto(t.Context(), db.DB, d, version, &up))
+		for what, lease := range leases {
+			if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrSchema) {
+				t.Errorf("version %d: %s was renewed: %v", version, what, err)
+			}
+			_ = lease.Unlock(t.Context()) // rows of a joint lock stay until they expire
+		}
+		for pool, registry := range map[string]*sqllock.Registry{"own": own, "opened": opened} {
+			for kind, acquire := range kinds {
+				if _, err := acquire(t.Context(), registry, "fresh"); !errors.Is(err, sqllock.ErrSchema) {
+					t.Errorf("version %d: %s %s was acquired: %v", version, pool, kind, err)
+				}
+			}
+			check.Is(t, check.ErrorOf(registry.DeleteExpired(t.Context())), sqllock.ErrSchema)
+			_ = registry.Close(t.Context()) // it deletes no row of the other layout
+		}
+		db.MustExecContext(t.Context(), "DELETE FROM FOUR_LOCK")
+	}
 }
 
 // refusesFair asks for what needs sessions that queue on one server.
@@ -132,6 +182,9 @@ func TestGroupReplicationFindings(t *testing.T) {
 	c := cluster.For(t, "group-replication", cluster.StartMultiPrimary)
 	t.Run("refuses a late guarded commit", func(t *testing.T) {
 		refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.ReadCommitted))
+	})
+	t.Run("refuses statements of the other layout", func(t *testing.T) {
+		refusesOtherLayout(t, c.Nodes[0].DSN(), c.Nodes[0].DSN(), &sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted})
 	})
 	t.Run("refuses an order of arrival", func(t *testing.T) { refusesFair(t, open(t, c.Nodes[0].DSN()), sqllock.ReadCommitted) })
 	t.Run("refuses SERIALIZABLE at the start", func(t *testing.T) {

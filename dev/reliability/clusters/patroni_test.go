@@ -18,6 +18,7 @@ func TestPatroni(t *testing.T) {
 	eachDriver(t, func(t *testing.T, driver, name string) {
 		c := cluster.For(t, "patroni", cluster.StartPatroni)
 		b := newTrial(t, "Patroni, synchronous, "+name, c, workload.Target{Driver: driver, DSNs: []string{allNodes(c, driver)}})
+		b.config.Fair = true
 		b.nemeses = []nemesis{
 			primary("kill -9 PostgreSQL of", killPostgres), primary("kill -9 Patroni of", killManager),
 			primary("kill -9", kill), primary("SIGSTOP", stop), primary("cut from peers and etcd", cutFromPeers),

@@ -192,6 +192,9 @@ func TestTiDBFindings(t *testing.T) {
 		options := &sqllock.RepositoryOptions{Prefix: "OLD_"}
 		check.Is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), servers[1].DB, dialect.TiDB(), options)), sqllock.ErrSchema)
 	})
+	t.Run("refuses statements of the other layout", func(t *testing.T) {
+		refusesOtherLayout(t, tidbServers(c)[0].DSN(), "tidb://"+tidbServers(c)[1].DSN(), nil)
+	})
 	t.Run("excludes over two servers", func(t *testing.T) { excludesOver(t, registries) })
 	t.Run("numbers rise over all servers", func(t *testing.T) { risesOver(t, registries) })
 	t.Run("locks the row of a guarded transaction", func(t *testing.T) { locksGuardedRow(t, servers, registries) })

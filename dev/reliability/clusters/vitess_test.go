@@ -88,6 +88,7 @@ func TestVitessFindings(t *testing.T) {
 	t.Run("gives a lock to one over the pools of Open", func(t *testing.T) { locksOverOpen(t, dsns(gates)...) })
 	t.Run("refuses an order of arrival", func(t *testing.T) { refusesFair(t, open(t, gates[0].DSN()), sqllock.Serializable) })
 	t.Run("ends a transaction that was left open", func(t *testing.T) { endsWhatIsOpen(t, gates[0].DSN()) })
+	t.Run("refuses statements of the other layout", func(t *testing.T) { refusesOtherLayout(t, gates[0].DSN(), gates[1].DSN(), nil) })
 	t.Run("refuses a sharded keyspace", func(t *testing.T) { refusesShards(t, c) })
 	t.Run("waits until another tablet is the primary", func(t *testing.T) {
 		for name, replace := range map[string]func() error{

@@ -32,7 +32,7 @@ type manner struct {
 // manners are the configurations that compete. To add one, add a line.
 var manners = []manner{
 	{
-		name: "default", settings: "Open, by its defaults: four connections, IdleBetweenTries 100 ms",
+		name: "default", settings: "Open, by its defaults: five connections, IdleBetweenTries 100 ms",
 		contests: []string{OneLock, LoneCaller, ManyCallers, JointLock, Semaphore, ReadWrite}, onPostgres: []string{OneLockLong},
 	},
 	{

@@ -12,7 +12,7 @@ import (
 )
 
 // openConnections is how many connections Open has at most.
-const openConnections = 4
+const openConnections = 5
 
 // opened are the registries of pgxlock.Open and the like: sqllock as a newcomer has it; and the same
 // for those who know its single locks only.
@@ -47,7 +47,7 @@ func open(ctx context.Context, d database, at Place, registry sqllock.RegistryOp
 // openedOn returns a contender with joint locks, and the same without.
 func openedOn(d database, options sqllock.RegistryOptions, wake bool) []Contender {
 	pkg := map[string]string{"pgx": "pgxlock", "pq": "pqlock", "mysql": "mysqllock", "sqlite": "sqlitelock"}[d.short]
-	settings := pkg + ".Open, by its defaults: a pool of its own, of four connections"
+	settings := pkg + ".Open, by its defaults: a pool of its own, of five connections"
 	if d.kind == durable.SQLite {
 		settings += "; synchronous(FULL)"
 	}

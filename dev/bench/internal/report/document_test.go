@@ -87,8 +87,8 @@ func TestWrite(t *testing.T) {
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	var all strings.Builder
-	for _, document := range []string{"performance.md", "benchmarks.md", "fairness.md"} {
-		text := check.Value(os.ReadFile(filepath.Join("..", "..", "..", "..", "docs", document)))(t)
+	for _, document := range []string{"RESULTS.md", "CONTENTION.md"} {
+		text := check.Value(os.ReadFile(filepath.Join("..", "..", document)))(t)
 		all.Write(text)
 	}
 	runs := map[string]int{"contenders": 2, "machine": 2}

@@ -21,14 +21,15 @@ import (
 // A Generation of Spring Integration is a profile of the Maven project.
 type Generation string
 
-// The generations differ in the columns of the lock table.
+// The generations differ in the columns of the lock table, and in what their registries remember of a lock.
 const (
-	Spring6 Generation = "spring6" // four
-	Spring7 Generation = "spring7" // five
+	Spring6  Generation = "spring6"  // four columns
+	Spring70 Generation = "spring70" // five columns: 7.0
+	Spring7  Generation = "spring7"  // five columns: the newest
 )
 
 // Variable returns the environment variable that selects another version of the generation than
-// pom.xml: SQLLOCK_SPRING6 or SQLLOCK_SPRING7.
+// pom.xml: SQLLOCK_SPRING6, SQLLOCK_SPRING70 or SQLLOCK_SPRING7.
 func (g Generation) Variable() string { return "SQLLOCK_" + strings.ToUpper(string(g)) }
 
 // A Program is the built Java program.

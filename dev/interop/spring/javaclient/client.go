@@ -11,6 +11,8 @@ import (
 type Settings struct {
 	// DSN is a URL of PostgreSQL or a go-sql-driver DSN of MySQL.
 	DSN string
+	// Driver is the one for a DSN of MySQL. The default is MariaDB's.
+	Driver Driver
 	// Parameters are added to the JDBC URL.
 	Parameters map[string]string
 
@@ -19,6 +21,9 @@ type Settings struct {
 	Region   string
 	ClientID string
 	Pool     int // connections at most
+	Capacity int // of the cache of locks
+	// UpdateQuery replaces the statement by which a row is taken over.
+	UpdateQuery string
 }
 
 // A Client is an application with a pool, a Spring context and a registry.
@@ -44,7 +49,7 @@ func (j *JVM) Open(ctx context.Context, s Settings) (*Client, error) {
 }
 
 func (s Settings) arguments() (arguments []string, err error) {
-	url, user, password, err := jdbcOf(s.DSN, s.Parameters)
+	url, user, password, err := jdbcOf(s)
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +62,8 @@ func (s Settings) arguments() (arguments []string, err error) {
 		{"region", s.Region},
 		{"client", s.ClientID},
 		{"pool", optional(int64(s.Pool))},
+		{"capacity", optional(int64(s.Capacity))},
+		{"update", s.UpdateQuery},
 	} {
 		if setting.value != "" {
 			arguments = append(arguments, setting.name+"="+setting.value)

@@ -1,6 +1,7 @@
 package javaclient
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,17 +12,26 @@ import (
 
 var errDSN = errors.New("no DSN for Java")
 
+// A Driver is a JDBC driver of MySQL and MariaDB, by its name in a URL.
+type Driver string
+
+// The drivers work with both servers.
+const (
+	MariaDB    Driver = "mariadb"
+	ConnectorJ Driver = "mysql"
+)
+
 // jdbcOf translates a DSN of Go's drivers to what JDBC understands. Parameters of
 // Go's drivers are left out, but for PostgreSQL's search_path.
-func jdbcOf(dsn string, parameters map[string]string) (jdbc, user, password string, err error) {
+func jdbcOf(s Settings) (jdbc, user, password string, err error) {
 	query := make(url.Values)
-	for name, value := range parameters {
+	for name, value := range s.Parameters {
 		query.Set(name, value)
 	}
-	if strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://") {
-		return postgresJDBC(dsn, query)
+	if strings.HasPrefix(s.DSN, "postgres://") || strings.HasPrefix(s.DSN, "postgresql://") {
+		return postgresJDBC(s.DSN, query)
 	}
-	return mariadbJDBC(dsn, query)
+	return mysqlJDBC(s.DSN, cmp.Or(s.Driver, MariaDB), query)
 }
 
 func postgresJDBC(dsn string, query url.Values) (jdbc, user, password string, err error) {
@@ -36,7 +46,7 @@ func postgresJDBC(dsn string, query url.Values) (jdbc, user, password string, er
 	return "jdbc:postgresql://" + u.Host + u.Path + "?" + query.Encode(), u.User.Username(), password, nil
 }
 
-func mariadbJDBC(dsn string, query url.Values) (jdbc, user, password string, err error) {
+func mysqlJDBC(dsn string, driver Driver, query url.Values) (jdbc, user, password string, err error) {
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return "", "", "", fmt.Errorf("%w: %w", errDSN, err)
@@ -44,7 +54,16 @@ func mariadbJDBC(dsn string, query url.Values) (jdbc, user, password string, err
 	if c.Net != "tcp" {
 		return "", "", "", fmt.Errorf("%w: over %s, not tcp", errDSN, c.Net)
 	}
-	// MariaDB's driver does not decode what a query would have encoded.
-	plain, err := url.QueryUnescape(query.Encode())
-	return "jdbc:mariadb://" + c.Addr + "/" + c.DBName + "?" + plain, c.User, c.Passwd, err
+	// Without TLS, as in Go's DSN; version 4 of MariaDB's driver asks for it otherwise.
+	query.Set("sslMode", "DISABLED")
+	query.Set("allowPublicKeyRetrieval", "true")
+	parameters := query.Encode()
+	if driver == MariaDB {
+		// It does not decode what a query would have encoded.
+		query.Set("sslMode", "disable")
+		if parameters, err = url.QueryUnescape(query.Encode()); err != nil {
+			return "", "", "", err
+		}
+	}
+	return "jdbc:" + string(driver) + "://" + c.Addr + "/" + c.DBName + "?" + parameters, c.User, c.Passwd, nil
 }

@@ -18,9 +18,11 @@ import (
 
 // Options are the settings of a [JVM]. A zero field means the default.
 type Options struct {
-	// JVM are arguments for java: -Duser.timezone=Asia/Kathmandu, -Xmx1g. Without any,
-	// the JVM is configured to start fast, not to run fast.
+	// JVM are arguments for java, such as -Xmx1g. Without any, the JVM is configured to
+	// start fast, not to run fast.
 	JVM []string
+	// Zone is the default time zone, such as Asia/Kathmandu. "" means that of the machine.
+	Zone string
 	// Gap, if not zero, is the instant (a whole second) at which the clocks of the default
 	// time zone go forward by an hour, as in spring.
 	Gap time.Time
@@ -71,6 +73,9 @@ func (p *Program) arguments(opts *Options) (arguments []string) {
 		arguments = []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"}
 	}
 	arguments = slices.Clip(arguments) // the caller's own
+	if opts.Zone != "" {
+		arguments = append(arguments, "-Duser.timezone="+opts.Zone)
+	}
 	if !opts.Gap.IsZero() {
 		// Required by the Java class GapZone.
 		arguments = append(arguments, "--add-opens", "java.base/java.time.zone=ALL-UNNAMED",

@@ -27,6 +27,12 @@ func (t *Thread) TryLock(ctx context.Context, key string, wait time.Duration) (b
 	return boolean(t.call(ctx, "trylock", key, millis(wait)))
 }
 
+// TryLockKept is Spring's tryLock() of a handle that the client obtains at the first call for a key, and keeps. All
+// other methods obtain a handle at each call.
+func (t *Thread) TryLockKept(ctx context.Context, key string) (bool, error) {
+	return boolean(t.call(ctx, "trykept", key))
+}
+
 // Unlock is Spring's unlock().
 func (t *Thread) Unlock(ctx context.Context, key string) error {
 	_, err := t.call(ctx, "unlock", key)

@@ -27,6 +27,8 @@ type Cluster struct {
 	Driver string
 	// Nodes are the database's nodes. They never change.
 	Nodes []*Node
+	// Restarts counts how often Heal had to kill all nodes, which is no part of a fault.
+	Restarts int
 
 	engine  engine
 	network *network
@@ -107,6 +109,7 @@ func (c *Cluster) Heal(ctx context.Context) error {
 	if ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	c.Restarts++
 	for _, n := range c.Nodes {
 		if err := n.Kill(); err != nil {
 			return err
@@ -167,8 +170,21 @@ func (c *Cluster) awaitWhole(ctx context.Context) error {
 // Primary returns the node that takes writes.
 func (c *Cluster) Primary(ctx context.Context) (*Node, error) { return c.engine.primary(ctx, c) }
 
-// Switchover makes the node with the index the primary, or the next one if it is already.
+// Switchover makes the node with the index the primary, or the next one if it is already. A cluster refuses that until the
+// next primary has caught up (Vitess), or is known (Patroni).
 func (c *Cluster) Switchover(ctx context.Context, index int) error {
+	ctx, cancel := context.WithTimeout(ctx, joinLimit/2)
+	defer cancel()
+	for {
+		err := c.switchover(ctx, index)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		sleep(ctx)
+	}
+}
+
+func (c *Cluster) switchover(ctx context.Context, index int) error {
 	now, err := c.Primary(ctx)
 	if err != nil {
 		return err

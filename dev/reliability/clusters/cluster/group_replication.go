@@ -44,9 +44,8 @@ type groupReplication struct {
 	multi bool
 }
 
-// dsn has the driver close a connection to a node that is no longer the primary: the server does not.
 func (groupReplication) dsn(n *Node) string {
-	return fmt.Sprintf("t:t@tcp(%s:3306)/sqllock?timeout=2s&rejectReadOnly=true", n.IP())
+	return fmt.Sprintf("t:t@tcp(%s:3306)/sqllock?timeout=2s", n.IP())
 }
 
 // server is a DSN without a database.

@@ -14,7 +14,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver of Node.DSN
 
@@ -170,20 +169,12 @@ func (*patroni) primary(ctx context.Context, c *Cluster) (*Node, error) {
 }
 
 // switchOver lets Patroni choose the node: with synchronous replication only one may be the next.
-// Until Patroni has noted which one, it refuses.
 func (p *patroni) switchOver(ctx context.Context, to *Node) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		now, err := p.primary(ctx, to.cluster)
-		if err == nil {
-			err = requestSwitchover(ctx, now)
-		}
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		sleep(ctx)
+	now, err := p.primary(ctx, to.cluster)
+	if err != nil {
+		return err
 	}
+	return requestSwitchover(ctx, now)
 }
 
 func requestSwitchover(ctx context.Context, leader *Node) error {

@@ -59,7 +59,7 @@ type Event struct {
 	Token int64  `json:"token,omitempty"`
 	// Holds is what an acquired lease holds.
 	Holds   []Hold `json:"holds,omitempty"`
-	ID      string `json:"id,omitempty"` // of a row; the name of a fault
+	ID      string `json:"id,omitempty"` // of a row; the name of a fault; the process whose acquisition failed
 	From    int64  `json:"from"`
 	To      int64  `json:"to"`
 	Guarded bool   `json:"guarded,omitempty"`

@@ -27,6 +27,9 @@ type Config struct {
 	Processes, Goroutines int
 	// Shared has all of them compete for the read-write lock, which depends on reads as no other does.
 	Shared bool
+	// Fair has half of the processes acquire in the order of arrival. It is refused where
+	// there are several nodes to write to.
+	Fair bool
 	// Unaware has sqllock not ask the server for its cluster, so that no read waits, and guards by the
 	// locking read that is enough on a single server: the negative control.
 	Unaware bool

@@ -76,13 +76,9 @@ func (t Target) Open(process, most int) (*sqlx.DB, error) {
 	var db *sql.DB
 	switch t.Choice {
 	case Random, Primary:
-		several := &connector{choice: t.Choice}
-		for _, dsn := range t.DSNs {
-			one, err := connectorFor(dsn)
-			if err != nil {
-				return nil, err
-			}
-			several.nodes = append(several.nodes, one)
+		several, err := t.connector()
+		if err != nil {
+			return nil, err
 		}
 		db = sql.OpenDB(several)
 	default:
@@ -99,12 +95,21 @@ func (t Target) Open(process, most int) (*sqlx.DB, error) {
 	return sqlx.NewDb(db, t.Driver), nil
 }
 
-func connectorFor(dsn string) (driver.Connector, error) {
-	config, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		return nil, err
+// connector connects to any of the nodes.
+func (t Target) connector() (*connector, error) {
+	several := &connector{choice: t.Choice}
+	for _, dsn := range t.DSNs {
+		config, err := mysql.ParseDSN(dsn)
+		if err != nil {
+			return nil, err
+		}
+		one, err := mysql.NewConnector(config)
+		if err != nil {
+			return nil, err
+		}
+		several.nodes = append(several.nodes, one)
 	}
-	return mysql.NewConnector(config)
+	return several, nil
 }
 
 // A connector connects to one of several MySQL servers.
@@ -115,6 +120,12 @@ type connector struct {
 
 // Connect implements driver.Connector.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	_, conn, err := c.choose(ctx)
+	return conn, err
+}
+
+// choose returns a connection, and the number of its node.
+func (c *connector) choose(ctx context.Context) (int, driver.Conn, error) {
 	var failed error
 	for _, i := range rand.Perm(len(c.nodes)) {
 		conn, err := c.nodes[i].Connect(ctx)
@@ -122,14 +133,14 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 			err = takesWrites(ctx, conn)
 		}
 		if err == nil {
-			return conn, nil
+			return i, conn, nil
 		}
 		if conn != nil {
 			_ = conn.Close() // it was not used
 		}
 		failed = errors.Join(failed, err)
 	}
-	return nil, failed
+	return 0, nil, failed
 }
 
 // Driver implements driver.Connector.

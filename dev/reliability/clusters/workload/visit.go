@@ -84,7 +84,7 @@ func (v *visit) acquire(ctx context.Context) bool {
 	}
 	e.To = history.Now()
 	if err != nil {
-		e.Err = err.Error()
+		e.ID, e.Err = fmt.Sprintf("%d.%d.", v.Process, v.Life), err.Error()
 		v.log.Add(e)
 		v.wantKind(ctx, err)
 		return false

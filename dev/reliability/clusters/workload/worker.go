@@ -61,6 +61,7 @@ type worker struct {
 	task
 	log      *history.Writer
 	app      *sqlx.DB // the application's pool
+	locks    *sqlx.DB // that of a repository without Open
 	registry *sqllock.Registry
 	ways     []Way
 	leases   atomic.Int64
@@ -96,26 +97,19 @@ func (t task) work() error {
 	return nil
 }
 
-// open connects to the cluster, as soon as it can be reached. Half of the processes wait through
-// outages.
-func (w *worker) open(ctx context.Context) error {
-	locks, err := w.Config.Target.Open(w.Process, 4)
-	if err != nil {
+// open connects to the cluster, as soon as it can be reached.
+func (w *worker) open(ctx context.Context) (err error) {
+	if w.locks, err = w.Config.Target.Open(w.Process, 4); err != nil {
 		return err
 	}
 	if w.app, err = w.Config.Target.working().Open(w.Process, 6); err != nil {
 		return err
 	}
 	for {
-		repository, err := sqllock.NewRepository(ctx, locks.DB, w.Config.Target.Dialect(), w.Config.Repository())
+		w.registry, err = w.connect(ctx)
 		if err == nil {
-			w.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
-				TTL: w.Config.TTL, MaxHold: w.Config.MaxHold, WaitThroughOutages: w.Process%2 == 0,
-			})
-			if err == nil {
-				w.ways, err = Ways(w.registry)
-				w.ways = slices.DeleteFunc(w.ways, func(way Way) bool { return !slices.Contains(w.Config.Names(), way.Names[0]) })
-			}
+			w.ways, err = Ways(w.registry)
+			w.ways = slices.DeleteFunc(w.ways, func(way Way) bool { return !slices.Contains(w.Config.Names(), way.Names[0]) })
 			return err
 		}
 		if !errors.Is(err, sqllock.ErrDatabase) && ctx.Err() == nil {

@@ -5,6 +5,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.locks.Lock;
 import java.util.function.Supplier;
 import javax.sql.DataSource;
 import org.springframework.context.support.GenericApplicationContext;
@@ -21,6 +22,7 @@ final class Client {
     private final GenericApplicationContext context = new GenericApplicationContext();
     private final JdbcLockRegistry registry;
     private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
+    private final Map<String, Lock> kept = new ConcurrentHashMap<>();
     private volatile LockRegistryLeaderInitiator initiator; // or null
 
     Client(Settings settings) {
@@ -49,6 +51,11 @@ final class Client {
 
     JdbcLockRegistry registry() {
         return registry;
+    }
+
+    /** The handle that was the first to be obtained here for the key. */
+    Lock kept(String key) {
+        return kept.computeIfAbsent(key, registry::obtain);
     }
 
     GenericApplicationContext context() {

@@ -15,6 +15,7 @@ final class Commands {
     private static final Map<String, Command> ALL = Map.ofEntries(
             Map.entry("lock", Commands::lock),
             Map.entry("trylock", Commands::tryLock),
+            Map.entry("trykept", Commands::tryKept),
             Map.entry("unlock", Commands::unlock),
             Map.entry("renew", Commands::renew),
             Map.entry("hold", Commands::hold),
@@ -50,6 +51,11 @@ final class Commands {
         return new Object[] {
             client.registry().obtain(request.argument(0)).tryLock(request.millis(1), TimeUnit.MILLISECONDS)
         };
+    }
+
+    /** trykept KEY: tryLock() of a handle that the client keeps for the key. */
+    private static Object[] tryKept(Client client, Request request) {
+        return new Object[] {client.kept(request.argument(0)).tryLock()};
     }
 
     /** unlock KEY. */

@@ -11,11 +11,17 @@ final class Tuning {
         if (settings.text("region") != null) {
             repository.setRegion(settings.text("region"));
         }
+        if (settings.text("update") != null) {
+            repository.setUpdateQuery(settings.text("update"));
+        }
     }
 
     static JdbcLockRegistry apply(JdbcLockRegistry registry, Settings settings) {
         if (settings.millis("idle") != null) {
             registry.setIdleBetweenTries(settings.millis("idle"));
+        }
+        if (settings.text("capacity") != null) {
+            registry.setCacheCapacity(settings.number("capacity", 0));
         }
         return registry;
     }
