@@ -87,6 +87,32 @@ var guardTests = []test{
 		f.must(tx.rollback())
 		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
 	}),
+	inEachCell("ASnapshotOlderThanATakeOverReturnsErrLockLost", func(f *fixture) {
+		if f.cell.Dialect.Embedded {
+			return // it has one transaction at a time that writes
+		}
+		lease, tx := f.acquireBeforeSnapshot()
+		f.exec(f.fill("UPDATE INT_LOCK SET CLIENT_ID = 'other' WHERE {row}"))
+		f.is(tx.guard(f.Context(), lease), sqllock.ErrLockLost)
+		f.must(tx.rollback())
+		f.is(lease.Unlock(f.Context()), sqllock.ErrLockLost)
+	}),
+	inEachCell("ASnapshotOlderThanARenewalMayHaveToBeTriedAgain", func(f *fixture) {
+		if f.cell.Dialect.Embedded {
+			return // it has one transaction at a time that writes
+		}
+		lease, tx := f.acquireBeforeSnapshot()
+		f.must(lease.Renew(f.Context()))
+		if err := tx.guard(f.Context(), lease); err != nil { // PostgreSQL, and MariaDB with innodb_snapshot_isolation
+			f.is(err, sqllock.ErrDatabase)
+			equal(f, "class", f.cell.Dialect.Classify(err), dialect.Transient)
+		}
+		f.must(tx.rollback())
+		again := f.begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+		f.must(again.guard(f.Context(), lease))
+		f.must(again.commit())
+		f.must(lease.Unlock(f.Context()))
+	}),
 	inEachCell("SeveralTransactionsUnderOneLease", func(f *fixture) {
 		if f.cell.Dialect.Embedded || f.cell.Dialect.Engine != "" {
 			return // SQLite has one write transaction at a time, and TiDB no shared lock of a row
@@ -124,7 +150,7 @@ var guardTests = []test{
 	}),
 	inEachCell("ASavepointUndoesOnlyTheGuardInIt", func(f *fixture) {
 		if f.cell.Dialect.Name != "postgres" {
-			return // the others keep the row locked
+			return // TestGuard_InASavepoint has the others
 		}
 		lease := f.acquire(f.lock(ttl))
 		tx := f.begin(nil)
@@ -288,6 +314,15 @@ func (f *fixture) springsTakeOver() error {
 			return err
 		}
 	}
+}
+
+// acquireBeforeSnapshot acquires a lease, and begins a transaction whose snapshot has its row as it is now.
+func (f *fixture) acquireBeforeSnapshot() (*sqllock.Lease, appTx) {
+	f.Helper()
+	lease := f.acquire(f.lock(ttl))
+	tx := f.begin(&sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	f.must(tx.exec(f.Context(), "SELECT COUNT(*) FROM INT_LOCK"))
+	return lease, tx
 }
 
 // checkGuardLost checks that a guard fails because the lock is lost.

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -87,6 +88,29 @@ var nameTests = []test{
 			equal(f, "names of "+key, f.count("ID = 'key:"+lockKey+"'"), 0)
 		}
 		equal(f, "processes", f.count("ID LIKE 'process:%'"), 1)
+	}),
+	once("ALongApplicationIsCutAndHostAndPIDStay", func(f *fixture) {
+		other := f.process()
+		for _, letter := range []string{"a", "🔒", "\x01", `"`} {
+			long := strings.Repeat(letter, 300)
+			r := f.naming(sqllock.RegistryOptions{Application: long, Version: long})
+			lease := f.acquire(f.obtainKey(r, "k"))
+			f.named(r, 1)
+			var process sqllock.Process
+			for process.PID == 0 { // a database that is busy may not say it at once
+				row, _, err := other.Peek(f.Context(), "k")
+				f.must(err)
+				process = row.Process
+				f.pause(10 * time.Millisecond)
+			}
+			host := check.Value(os.Hostname())(f)
+			if process.Host != host || process.PID != os.Getpid() || len(process.Application) < 30 || !strings.HasPrefix(long, process.Application) {
+				f.Errorf("%q: %+v", letter, process)
+			}
+			f.must(lease.Unlock(f.Context()))
+			f.must(r.Close(f.Context()))
+			check.Value(f.cell.DB.ExecContext(f.Context(), "DELETE FROM INT_LOCK_NAME WHERE REGION = '"+f.region+"'"))(f)
+		}
 	}),
 	once("AWaiterNamesTheKeyOfJava", func(f *fixture) {
 		r := f.naming(sqllock.RegistryOptions{})

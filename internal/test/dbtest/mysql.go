@@ -17,6 +17,12 @@ func MySQL(tb testing.TB) *DB {
 	return newMySQL(tb, server.MySQL)
 }
 
+// MariaDBNewest is [MySQL] on the server of SQLLOCK_TEST_MARIADB_NEWEST.
+func MariaDBNewest(tb testing.TB) *DB {
+	tb.Helper()
+	return newMySQL(tb, server.MariaDBNewest)
+}
+
 // OracleMySQL is [MySQL] on the server of SQLLOCK_TEST_ORACLE_MYSQL.
 func OracleMySQL(tb testing.TB) *DB {
 	tb.Helper()

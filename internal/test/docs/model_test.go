@@ -20,12 +20,12 @@ var (
 	modelStep = regexp.MustCompile(`(?m)^(?:inline )?([A-Z]\w*)(?:\(.*\) \{|:)`)
 )
 
-// TestModelSteps checks that the table of docs/design.md has each step of the models in dev/model once, with functions
+// TestModelSteps checks that the table of dev/model/README.md has each step of the models in dev/model once, with functions
 // that exist.
 func TestModelSteps(t *testing.T) {
 	t.Parallel()
 	functions, steps := functionsOf(t, "engine", "locktable", "rwlock", "seats", "semaphore"), stepsOfModels(t)
-	page := check.Value(os.ReadFile("docs/design.md"))(t)
+	page := check.Value(os.ReadFile("dev/model/README.md"))(t)
 	for _, row := range modelRow.FindAllStringSubmatch(string(page), -1) {
 		for model := range strings.SplitSeq(row[2], ", ") {
 			if step := model + ": " + row[1]; !steps[step] {
@@ -41,7 +41,7 @@ func TestModelSteps(t *testing.T) {
 		}
 	}
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
-		t.Errorf("docs/design.md has no row for the step %s", step)
+		t.Errorf("dev/model/README.md has no row for the step %s", step)
 	}
 }
 

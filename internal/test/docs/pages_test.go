@@ -65,6 +65,42 @@ func TestDocs_IndexLeadsToEveryPage(t *testing.T) {
 	}
 }
 
+// TestDocs_PagesNameTheirImports: what a page's Go code uses has its import path on that page. The folders have other
+// names than a reader would guess, and so has what the go command suggests.
+func TestDocs_PagesNameTheirImports(t *testing.T) {
+	t.Parallel()
+	paths := make(map[string]string) // of packages, by name
+	for _, folder := range []string{".", "adapters/*", "cleanup", "dialect", "drivers/*", "migrations", "monitor/page", "observe", "sqllocktest", "sync/*"} {
+		for _, directory := range check.Value(filepath.Glob(folder))(t) {
+			_, err := os.Stat(filepath.Join(directory, "go.mod")) // that of another library's adapter
+			if files, _ := filepath.Glob(filepath.Join(directory, "*.go")); len(files) > 0 && (err != nil || directory == ".") {
+				path := strings.TrimSuffix("github.com/sqllock/sqllock/"+filepath.ToSlash(directory), "/.")
+				paths[filepath.Base(path)] = path
+			}
+		}
+	}
+	pages, used := check.Value(filepath.Glob("docs/*.md"))(t), 0
+	for _, page := range append(pages, "README.md") {
+		if name := filepath.Base(page); name == "design.md" || name == "testing.md" {
+			continue // for those who work on sqllock
+		}
+		text := string(check.Value(os.ReadFile(page))(t))
+		code := strings.Join(goBlock.FindAllString(text, -1), "\n")
+		for name, path := range paths {
+			if !regexp.MustCompile(`(^|[^\w.])` + name + `\.[A-Z]`).MatchString(code) {
+				continue
+			}
+			used++
+			if !strings.Contains(text, "`"+path+"`") && !strings.Contains(text, `"`+path+`"`) {
+				t.Errorf("%s: the import path %s is missing", page, path)
+			}
+		}
+	}
+	if used < 30 {
+		t.Errorf("%d packages are used", used)
+	}
+}
+
 // anchorsOf returns the anchors of the headings of a document.
 func anchorsOf(t *testing.T, path string) map[string]bool {
 	t.Helper()

@@ -194,15 +194,24 @@ func TestSpringDocs(t *testing.T) {
 	}
 }
 
-// TestTestingDocs checks that every test which docs/testing.md names exists.
+// TestTestingDocs checks that every test which the pages for contributors name exists.
 func TestTestingDocs(t *testing.T) {
 	t.Parallel()
-	text := check.Value(os.ReadFile(filepath.Join("docs", "testing.md")))(t)
-	tests := findTests(t)
-	for _, match := range inBackticks.FindAllStringSubmatch(string(codeBlock.ReplaceAll(text, nil)), -1) {
-		if name := match[1]; testName.MatchString(name) && !tests.have(name) {
-			t.Errorf("there is no %s", name)
+	tests, named := findTests(t), 0
+	for _, page := range []string{"docs/testing.md", "internal/test/coverage.md", "dev/model/README.md", "dev/tools/mutants/README.md"} {
+		text := check.Value(os.ReadFile(page))(t)
+		for _, match := range inBackticks.FindAllStringSubmatch(string(codeBlock.ReplaceAll(text, nil)), -1) {
+			name := match[1]
+			if !testName.MatchString(name) {
+				continue
+			}
+			if named++; !tests.have(name) {
+				t.Errorf("%s: there is no %s", page, name)
+			}
 		}
+	}
+	if named < 50 {
+		t.Errorf("%d tests are named", named)
 	}
 }
 

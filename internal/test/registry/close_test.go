@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
@@ -281,6 +282,50 @@ func TestClose_LimitsOnClose(t *testing.T) {
 			t.Errorf("error %v after %v", err, time.Since(began))
 		}
 		time.Sleep(time.Minute) // it ends
+	})
+}
+
+// What OnClose says is an error of the database already, if it closes the pools of Open and
+// the server does not answer.
+func TestClose_SaysOnceThatTheDatabaseFailed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		r, err := sqllock.NewRegistry(newRepository(t, s.pool, nil), &sqllock.RegistryOptions{OnClose: func() error {
+			return fmt.Errorf("%w: close: %w for 3s", sqllock.ErrDatabase, bounded.ErrNoAnswer)
+		}})
+		must(t, err)
+		err = r.Close(t.Context())
+		is(t, err, sqllock.ErrDatabase, bounded.ErrNoAnswer)
+		if strings.Count(err.Error(), sqllock.ErrDatabase.Error()) != 1 {
+			t.Error(err)
+		}
+	})
+}
+
+// A caller waits a second for the deletion of a row that it may have left, and the statement may have no answer for longer. Close
+// waits for it: nothing is under way once it has returned.
+func TestClose_AwaitsReleasesThatAreLeft(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Serializable)
+		var committing atomic.Bool
+		var underWay atomic.Int32
+		s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+			if m.Op == flaky.Commit {
+				committing.Store(true)
+			}
+			if m.Done || !committing.Load() {
+				return nil
+			}
+			underWay.Add(1)
+			defer underWay.Add(-1)
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		is(t, check.ErrorOf(s.lock.TryLock(t.Context())), sqllock.ErrDatabase)
+		check.Equal(t, "statements under way after the try", underWay.Load(), 1)
+		s.connector.Follow(nil)
+		must(t, s.registry.Close(t.Context()))
+		check.Equal(t, "statements under way after Close", underWay.Load(), 0)
 	})
 }
 

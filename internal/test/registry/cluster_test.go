@@ -116,7 +116,7 @@ func TestCluster_MemberThatCannotBeAsked(t *testing.T) {
 	mock.ExpectExec("FROM performance_schema.replication_group_members").WillReturnResult(driver.RowsAffected(0))
 	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(driver.RowsAffected(0))
 	expectFree(mock)
-	mock.ExpectQuery("replication_group_members").WillReturnError(mysql.ErrInvalidConn)
+	mock.ExpectQuery("replication_group_members").WillReturnError(errDenied)
 	expectAsked(mock, groupMember[:4]...) // what a user with few rights may read
 	got, err := r.Acquire(t.Context(), "k", r.NewHolder(), ttl)
 	if got.Acquired || err != nil {
@@ -450,7 +450,12 @@ func expectInspected(mock sqlmock.Sqlmock) { expectCollated(mock, "") }
 
 // expectCollated is expectInspected for a column LOCK_KEY of a collation that may take two keys for one.
 func expectCollated(mock sqlmock.Sqlmock, collation string) {
-	expectDescribed(mock, "9.7.4", collation)
+	expectDescribed(mock, "9.7.4")
+	tables := sqlmock.NewRows([]string{"relation", "fact", "name", "text", "flags", "more", "cure"})
+	if collation != "" {
+		tables.AddRow("LOCK", "collation", "LOCK_KEY", collation, "merges", "", "")
+	}
+	mock.ExpectQuery("SELECT 'LOCK' AS relation").WillReturnRows(tables)
 	expectTokens(mock)
 }
 
@@ -469,9 +474,9 @@ func TestCluster_GaleraRefusesASequence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := started(t, sqllock.Serializable, func(mock sqlmock.Sqlmock) {
-				expectDescribed(mock, "10.11.19-MariaDB", "")
-				mock.ExpectQuery("SELECT * FROM INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"next_not_cached_value", "increment", "cache_size", "cycle_option"}).
-					AddRow([]byte("7"), []byte("1"), []byte("0"), []byte("0")))
+				expectDescribed(mock, "10.11.19-MariaDB")
+				mock.ExpectQuery("SELECT * FROM INT_LOCK_FENCE").WillReturnRows(sqlmock.NewRows([]string{"next_not_cached_value", "minimum_value", "maximum_value", "increment", "cache_size", "cycle_option"}).
+					AddRow([]byte("7"), []byte("1"), []byte("9223372036854775806"), []byte("1"), []byte("0"), []byte("0")))
 				expectAsked(mock, test.facts...)
 			})
 			if !errors.Is(err, test.want) || err != nil && !strings.Contains(err.Error(), "INT_LOCK_FENCE is a sequence") {
@@ -491,7 +496,7 @@ func TestCluster_GaleraWithoutTokens(t *testing.T) {
 	}{"Galera": {galeraNode, true}, "no cluster": {[]string{"WSREP_ON", "OFF"}, false}} {
 		runInBubble(t, name, func(t *testing.T) {
 			_, mock, pool := mockedPool(t, dialect.MySQL(), sqllock.Autocommit)
-			expectDescribed(mock, "10.11.19-MariaDB", "")
+			expectDescribed(mock, "10.11.19-MariaDB")
 			expectAsked(mock, test.facts...)
 			r := check.Value(sqllock.NewRepository(t.Context(), pool.DB, dialect.MySQL(), &sqllock.RepositoryOptions{
 				DisableFencing: true, Isolation: sqllock.Autocommit,
@@ -610,7 +615,7 @@ func TestCluster_ServerThatDoesNotSay(t *testing.T) {
 }
 
 // expectDescribed has a server of a version describe the table INT_LOCK.
-func expectDescribed(mock sqlmock.Sqlmock, version, collation string) {
-	rows := sqlmock.NewRows([]string{"version", "session", "table", "charset", "collation", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
-	mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow(version, "", "", "", collation, nil, nil, nil, nil, nil))
+func expectDescribed(mock sqlmock.Sqlmock, version string) {
+	rows := sqlmock.NewRows([]string{"version", "session", "LOCK_KEY", "REGION", "CLIENT_ID", "CREATED_DATE", "EXPIRED_AFTER"})
+	mock.ExpectQuery("SELECT server.version").WillReturnRows(rows.AddRow(version, "", nil, nil, nil, nil, nil))
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -131,14 +132,13 @@ const lateTTL = 2 * time.Second
 // left: a packet that was long under way.
 type delay struct {
 	reached, let chan struct{}
-	once         bool
+	once         atomic.Bool
 }
 
 func holdBack(s *fixture, op flaky.Op) *delay {
 	d := &delay{reached: make(chan struct{}), let: make(chan struct{})}
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-		if m.Op == op && !m.Done && !d.once {
-			d.once = true
+		if m.Op == op && !m.Done && d.once.CompareAndSwap(false, true) {
 			close(d.reached)
 			<-d.let
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtual"
+	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 // A stalling context keeps a goroutine that looks at it, once it is told to: as one stands still in a
@@ -111,6 +112,52 @@ func leftOf(t *testing.T, lock *sqllock.JdbcLock) time.Duration {
 		t.Fatal(err)
 	}
 	return held.Left
+}
+
+// What has run under a lease that is lost returns an error that says so once, also if it says so itself.
+func TestLease_LossIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	type run = func(context.Context) error
+	for name, execute := range map[string]func(*fixture, run) error{
+		"lock": func(s *fixture, fn run) error { return s.lock.ExecuteLocked(s.Context(), fn) },
+		"joint": func(s *fixture, fn run) error {
+			return obtainAll(s.T, s.registry, "k", "l").ExecuteLockedFor(s.Context(), 0, fn)
+		},
+		"transaction": func(s *fixture, fn run) error {
+			return s.lock.ExecuteLockedTx(s.Context(), s.db.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
+				must(s.T, tx.Rollback()) // on SQLite nothing else could delete the row
+				return fn(ctx)
+			})
+		},
+		"semaphore": func(s *fixture, fn run) error {
+			return check.Value(semaphore.New(s.registry, "k", 3))(s.T).Execute(s.Context(), 2, fn)
+		},
+		"read lock":  func(s *fixture, fn run) error { return readWrite(s).ExecuteRLocked(s.Context(), fn) },
+		"write lock": func(s *fixture, fn run) error { return readWrite(s).ExecuteLocked(s.Context(), fn) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s := newFixture(t, sqllock.Autocommit)
+				for what, fn := range map[string]func(*sqllock.Lease) error{
+					"is silent":     func(*sqllock.Lease) error { return nil },
+					"renews":        func(l *sqllock.Lease) error { return l.Renew(s.Context()) },
+					"unlocks":       func(l *sqllock.Lease) error { return l.Unlock(s.Context()) },
+					"says it again": func(l *sqllock.Lease) error { return fmt.Errorf("the step: %w", l.Unlock(s.Context())) },
+				} {
+					err := execute(s, func(ctx context.Context) error {
+						lease := s.registry.LeasesFrom(ctx)[0]
+						must(t, check.ErrorOf(s.db.DB.ExecContext(ctx, "DELETE FROM INT_LOCK")))
+						is(t, lease.Renew(s.Context()), sqllock.ErrLockLost) //nolint:contextcheck // ctx has ended with the lease
+						return fn(lease)
+					})
+					is(t, err, sqllock.ErrLockLost)
+					if n := strings.Count(err.Error(), sqllock.ErrLockLost.Error()+": "); n != 1 { // with the key
+						t.Errorf("one that %s: it is said %d times: %v", what, n, err)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A try in the holder's process says how long the row lasts, not the lease, which

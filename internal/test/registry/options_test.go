@@ -40,7 +40,7 @@ func TestOptions_OfARepository(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), nil, db.Dialect, nil)), sqllock.ErrInvalid)
+	is(t, check.ErrorOf(sqllock.NewRepository[*sql.DB](t.Context(), nil, db.Dialect, nil)), sqllock.ErrInvalid)
 	is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB.DB, dialect.Dialect{}, nil)), sqllock.ErrInvalid)
 	must(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{
 		Region: strings.Repeat("é", 100), ClientID: "Billing.7f9c_a:b-c",
@@ -175,7 +175,7 @@ func TestOptions_AcquirersAndMessages(t *testing.T) {
 func TestOptions_UnsupportedServer(t *testing.T) {
 	t.Parallel()
 	errNoTable := &mysql.MySQLError{Number: 1146, Message: "Table 'INT_LOCK' doesn't exist"}
-	tiDB := func(mock sqlmock.Sqlmock) { expectDescribed(mock, "5.7.44 TiDB", "") }
+	tiDB := func(mock sqlmock.Sqlmock) { expectDescribed(mock, "5.7.44 TiDB") }
 	empty := func(mock sqlmock.Sqlmock) {
 		mock.ExpectQuery("SELECT server.version").WillReturnError(errNoTable)
 		mock.ExpectQuery("SELECT CONCAT_WS(").WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow("5.7.44 TiDB"))
@@ -209,3 +209,20 @@ func TestOptions_UnsupportedServer(t *testing.T) {
 }
 
 func expectNoCluster(mock sqlmock.Sqlmock) { expectAsked(mock) }
+
+// TestNewRepository_Pools gives it the pools that users have.
+func TestNewRepository_Pools(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	check.Must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+	for name, repository := range map[string]*sqllock.Repository{
+		"*sql.DB":  check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, nil))(t),
+		"*sqlx.DB": check.Value(sqllock.NewRepository(t.Context(), db.DB, db.Dialect, nil))(t),
+	} {
+		got := check.Value(repository.Acquire(t.Context(), name, repository.NewHolder(), time.Minute))(t)
+		check.Equal(t, name, got.Acquired, true)
+	}
+	check.Is(t, check.ErrorOf(sqllock.NewRepository[*sql.DB](t.Context(), nil, db.Dialect, nil)), sqllock.ErrInvalid)
+	check.Is(t, check.ErrorOf(sqllock.NewRepository[*sqlx.DB](t.Context(), nil, db.Dialect, nil)), sqllock.ErrInvalid)
+	check.Is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), &sqlx.DB{}, db.Dialect, nil)), sqllock.ErrInvalid)
+}

@@ -479,6 +479,39 @@ func renewing(t *testing.T, opts sqllock.RegistryOptions) (*fixture, *renewalCou
 	return s, p
 }
 
+// Reads and acquisitions that have no answer, behind a driver that does not look at its context, leave a connection
+// of a pool of two or more to renewals, whatever their number.
+func TestRenew_WaitsForNoOtherConnection(t *testing.T) {
+	t.Parallel()
+	type slow struct{}
+	for _, connections := range []int{2, 3, 5} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := renewing(t, sqllock.RegistryOptions{})
+			s.pool.SetMaxOpenConns(connections)
+			lease := held(s)
+			another := newRepository(t, s.pool, nil) // over the same pool
+			began := time.Now()
+			s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+				if !m.Done && (ctx.Value(slow{}) != nil || m.Op == flaky.Begin) {
+					time.Sleep(time.Until(began.Add(4 * renewalTTL)))
+				}
+				return nil
+			})
+			reading := context.WithValue(t.Context(), slow{}, true)
+			for i := range 10 {
+				go func() { _, _, _ = s.repository.Peek(reading, "k") }()
+				go func() { _, _, _ = another.Peek(reading, "k") }()
+				go func() { _, _ = another.Acquire(t.Context(), fmt.Sprint(i), another.NewHolder(), renewalTTL) }()
+			}
+			time.Sleep(3 * renewalTTL)
+			lost := lease.Context().Err()
+			time.Sleep(2 * renewalTTL) // for those that hang
+			must(t, lost)
+			must(t, lease.Unlock(t.Context()))
+		})
+	}
+}
+
 // Renewals belong to the lease, not to the caller that acquired it, whose context may end.
 func TestRenew_EachThirdOfTheTime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -546,6 +579,69 @@ func TestRenew_MaxHoldEndsALease(t *testing.T) {
 		}
 		must(t, lease.Unlock(t.Context()))
 	})
+}
+
+// A holder that enters the lock again and again does not keep it for longer than MaxHold,
+// whatever kind of lease it has.
+func TestRenew_MaxHoldCountsForEntries(t *testing.T) {
+	t.Parallel()
+	const most = renewalTTL * 10 / 3
+	for name, lockOf := range map[string]func(*fixture) method{
+		"renewed":     func(s *fixture) method { return s.lock.Lock },
+		"not renewed": func(s *fixture) method { return s.lock.WithAutoRenew(false).Lock },
+		"joint":       func(s *fixture) method { return obtainAll(s.T, s.registry, "k", "l").Lock },
+		"reader":      func(s *fixture) method { return readWrite(s).RLock },
+		"writer":      func(s *fixture) method { return readWrite(s).Lock },
+		"handed on": func(s *fixture) method {
+			first, next := held(s), new(sqllock.Lease)
+			ended := check.Begin(func() (err error) {
+				next, err = s.lock.Lock(s.Context())
+				return err
+			})
+			synctest.Wait()
+			return func(ctx context.Context) (*sqllock.Lease, error) {
+				if first == nil {
+					return s.lock.Lock(ctx)
+				}
+				must(s.T, first.Unlock(ctx))
+				first = nil
+				return next, <-ended
+			}
+		},
+		"guarded": func(s *fixture) method {
+			return func(ctx context.Context) (*sqllock.Lease, error) {
+				lease, err := s.lock.Lock(ctx)
+				if err != nil {
+					return nil, err
+				}
+				tx := check.Value(s.db.DB.BeginTx(context.WithoutCancel(ctx), nil))(s.T)
+				must(s.T, lease.Guard(ctx, tx))
+				return lease, tx.Commit()
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s, _ := renewing(t, sqllock.RegistryOptions{MaxHold: most, HandOff: name == "handed on"})
+				lock := lockOf(s)
+				began := time.Now()
+				lease := check.Value(lock(t.Context()))(t)
+				var err error
+				for entered := lease; err == nil && time.Since(began) < 3*most; {
+					time.Sleep(renewalTTL / 10)
+					if entered, err = lock(lease.Context()); err == nil {
+						must(t, entered.Unlock(t.Context()))
+					}
+				}
+				is(t, err, sqllock.ErrLockLost)
+				<-lease.Context().Done()
+				if took := time.Since(began); took < most || took > most+renewalTTL/10 {
+					t.Errorf("the lease ended after %v", took)
+				}
+				is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)
+			})
+		})
+	}
 }
 
 // One failed renewal loses nothing; an outage that outlasts the lease ends its
@@ -641,4 +737,47 @@ func TestRenew_MeetsUnlock(t *testing.T) {
 		}
 		must(t, lease.Unlock(t.Context()))
 	})
+}
+
+// The error of a lost lease says why it is lost. An outage that was over before is no reason, and it is no error of the database.
+func TestLease_LossSaysWhy(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		opts sqllock.RegistryOptions
+		lose func(*fixture)
+		want string
+	}{
+		"not renewed": {sqllock.RegistryOptions{}, func(*fixture) {}, "its time-to-live of " + renewalTTL.String() + " ran out: AutoRenew is off"},
+		"MaxHold":     {sqllock.RegistryOptions{MaxHold: 2 * renewalTTL}, func(*fixture) {}, "MaxHold is over"},
+		"removed": {sqllock.RegistryOptions{}, func(s *fixture) {
+			must(s.T, check.ErrorOf(s.db.DB.ExecContext(s.Context(), "DELETE FROM INT_LOCK")))
+		}, "its row was deleted, or another process has taken it over"},
+		"outage": {sqllock.RegistryOptions{}, func(s *fixture) {
+			s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+		}, "it was not renewed in time: database error: "},
+		"removed after an outage": {sqllock.RegistryOptions{}, func(s *fixture) {
+			s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
+			time.Sleep(renewalTTL / 2)
+			s.connector.Follow(nil)
+			time.Sleep(renewalTTL)
+			must(s.T, check.ErrorOf(s.db.DB.ExecContext(s.Context(), "DELETE FROM INT_LOCK")))
+		}, "its row was deleted, or another process has taken it over"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				s, _ := renewing(t, test.opts)
+				if name == "not renewed" {
+					s.lock = s.lock.WithAutoRenew(false)
+				}
+				lease := held(s)
+				test.lose(s)
+				<-lease.Context().Done()
+				s.connector.Follow(nil)
+				err := lease.Unlock(t.Context())
+				is(t, err, sqllock.ErrLockLost)
+				check.IsNot(t, err, sqllock.ErrDatabase)
+				check.Contains(t, err.Error(), `sqllock: lock lost: "k" (`, "): "+test.want)
+			})
+		})
+	}
 }

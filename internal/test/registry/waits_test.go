@@ -3,6 +3,7 @@ package registry_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -217,23 +218,41 @@ func TestShortWaitsAreNotReported(t *testing.T) {
 	})
 }
 
-// TestALongWaitIsLoggedByDefault has an observer that is not told of waits.
+var errAway = errors.New("it is away")
+
+// TestALongWaitIsLoggedByDefault has an observer that is not told of waits. A registry whose keys are secrets logs
+// what stands in the table, through an outage too.
 //
 //nolint:paralleltest // it sets the default logger
 func TestALongWaitIsLoggedByDefault(t *testing.T) {
-	var text bytes.Buffer
-	before := slog.Default()
-	t.Cleanup(func() { slog.SetDefault(before) })
-	synctest.Test(t, func(t *testing.T) {
-		s := newFixture(t, sqllock.Autocommit)
-		r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Observers: []*observe.Observer{{}}})
-		slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
-		lease := tryKey(t, r, "k")
-		is(t, check.ErrorOf(obtain(t, r, "k").TryLockFor(t.Context(), 40*time.Second)), sqllock.ErrNotAcquired)
-		want := `level=WARN msg="sqllock: still waiting for a lock" key=k waited=30s held_by=` + lease.Holder() + "\n"
-		synctest.Wait() // for the goroutine that has logged
-		if !strings.HasSuffix(text.String(), want) {
-			t.Errorf("%q, want %q", text.String(), want)
-		}
-	})
+	const lockKey = "8ce4b16b-22b5-3894-aa86-c421e8759df3" // of k
+	for secret, want := range map[bool]string{
+		false: `level=WARN msg="sqllock: still waiting for a lock" key=k waited=30s held_by=`,
+		true:  `level=WARN msg="sqllock: still waiting for a lock" key=` + lockKey + ` waited=30s held_by=`,
+	} {
+		var text bytes.Buffer
+		before := slog.Default()
+		t.Cleanup(func() { slog.SetDefault(before) })
+		synctest.Test(t, func(t *testing.T) {
+			s := newFixture(t, sqllock.Autocommit)
+			r := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{
+				TTL: time.Hour, Observers: []*observe.Observer{{}}, DisableNames: secret, WaitThroughOutages: true,
+			})
+			slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+			lease := tryKey(t, r, "k")
+			is(t, check.ErrorOf(obtain(t, r, "k").TryLockFor(t.Context(), 40*time.Second)), sqllock.ErrNotAcquired)
+			synctest.Wait() // for the goroutine that has logged
+			if want := want + lease.Holder(); !strings.Contains(text.String(), want) {
+				t.Errorf("%q, want %q", text.String(), want)
+			}
+			s.connector.Follow(func(context.Context, flaky.Moment) error { return errAway })
+			defer s.connector.Follow(nil)
+			text.Reset()
+			is(t, check.ErrorOf(obtain(t, r, "other").TryLockFor(t.Context(), 40*time.Second)), sqllock.ErrDatabase)
+			synctest.Wait()
+			if logged := text.String(); !strings.Contains(logged, "it is away") || strings.Contains(logged, `other`) == secret {
+				t.Errorf("an outage: %q", logged)
+			}
+		})
+	}
 }

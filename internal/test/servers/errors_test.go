@@ -2,19 +2,23 @@ package servers_test
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
 
 // urlOf returns the DSN of a database as a URL.
@@ -48,6 +52,57 @@ func TestErrors_OfOpen(t *testing.T) {
 				hasCure(t, err, cause)
 			})
 		}
+	}
+}
+
+// During a failover the hosts of a DSN answer differently: one is gone, and the others are standbys.
+func TestErrors_NoHostTakesWrites(t *testing.T) {
+	t.Parallel()
+	u := urlOf(t, dbtest.Postgres(t).DSN)
+	var parameters strings.Builder
+	for name, values := range u.Query() {
+		fmt.Fprintf(&parameters, " %s='%s'", name, values[0])
+	}
+	dsn := fmt.Sprintf("host=127.0.0.1,%s port=1,%s user=%s dbname=%s target_session_attrs=read-write default_transaction_read_only=on%s",
+		u.Hostname(), u.Port(), u.User.Username(), strings.TrimPrefix(u.Path, "/"), &parameters)
+	for _, name := range []string{"pgxlock", "pqlock"} {
+		hasCure(t, check.ErrorOf(byName(t, name).open(t.Context(), dsn, openOptions{})), "no host of the DSN takes writes now")
+	}
+}
+
+// PgBouncer gives all that it refuses one code, which PostgreSQL has for broken connections.
+// It takes poolers of its own.
+func TestOpen_RefusedByPgBouncer(t *testing.T) {
+	t.Parallel()
+	dbtest.OwnServers(t)
+	behind := dbtest.Postgres(t).DSN
+	for setting, c := range map[string]struct {
+		parameters, cause string
+		uses              bool // a connection is in use
+	}{
+		"pool_mode = transaction": {"&work_mem=64", "the server does not know a parameter of the DSN", false},
+		"pool_mode = statement":   {"", "PgBouncer has no transactions in this mode", false},
+		"max_client_conn = 1":     {"", "the server has no connection left", true},
+	} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			scratch := check.Value(server.NewScratch())(t)
+			t.Cleanup(func() { must(t, scratch.Remove()) })
+			pooler := check.Value(server.StartPgBouncerWith(t.Context(), filepath.Join(scratch.Dir, "pooler"), behind, setting))(t)
+			t.Cleanup(func() { must(t, pooler.Kill()) })
+			if c.uses {
+				used := check.Value(sqlx.Open("pgx", pooler.DSN()))(t)
+				defer func() { must(t, used.Close()) }()
+				for used.PingContext(t.Context()) != nil { // that of the start may not have ended yet
+					time.Sleep(time.Millisecond)
+				}
+			}
+			for _, name := range []string{"pgxlock", "pqlock"} {
+				began := time.Now()
+				hasCure(t, check.ErrorOf(byName(t, name).open(t.Context(), pooler.DSN()+c.parameters, openOptions{})), c.cause)
+				t.Logf("%s: after %v", name, time.Since(began))
+			}
+		})
 	}
 }
 
@@ -85,12 +140,22 @@ func TestErrors_OfRights(t *testing.T) {
 func TestErrors_Codes(t *testing.T) {
 	t.Parallel()
 	for err, cause := range map[error]string{
-		&pgconn.PgError{Code: "28P01"}:      "the server refuses the user or the password",
-		&pq.Error{Code: "28P01"}:            "the server refuses the user or the password",
-		&mysql.MySQLError{Number: 3159}:     "the server wants TLS, or has no rule for this user and host",
-		&pgconn.PgError{Code: "53300"}:      "the server has no connection left",
-		&mysql.MySQLError{Number: 1040}:     "the server has no connection left",
-		&pgconn.PgError{Code: "08006"}:      "the connection broke",
+		&pgconn.PgError{Code: "28P01"}:  "the server refuses the user or the password",
+		&pq.Error{Code: "28P01"}:        "the server refuses the user or the password",
+		&mysql.MySQLError{Number: 3159}: "the server wants TLS, or has no rule for this user and host",
+		&pgconn.PgError{Code: "53300"}:  "the server has no connection left",
+		&mysql.MySQLError{Number: 1040}: "the server has no connection left",
+		&pgconn.PgError{Code: "08006"}:  "the connection broke",
+		&pgconn.PgError{Code: "25P03"}:  "the server has ended the transaction: it was idle, or open, for too long",
+		mysql.ErrInvalidConn:            "the connection broke",
+
+		&pgconn.PgError{Code: "08P01", Message: "bouncer config error"}:                                                "the server has no such database",
+		&pq.Error{Code: "08P01", Message: "no such database: app"}:                                                     "the server has no such database",
+		&pq.Error{Code: "08P01", Message: "unsupported startup parameter: work_mem"}:                                   "the server does not know a parameter of the DSN",
+		&pgconn.PgError{Code: "08P01", Message: "no more connections allowed (max_client_conn)"}:                       "the server has no connection left",
+		&pgconn.PgError{Code: "08P01", Message: "query_wait_timeout"}:                                                  "the server has no connection left",
+		&pgconn.PgError{Code: "08P01", Message: "transaction blocks not allowed in statement pooling mode"}:            "PgBouncer has no transactions in this mode",
+		&pgconn.PgError{Code: "08P01", Message: "server login has been failing, try again later (server_login_retry)"}: "PgBouncer cannot connect to the server",
 		pq.ErrSSLNotSupported:               "the server has no TLS",
 		errors.New("dial tcp: i/o timeout"): "the server cannot be reached",
 		&pgconn.PgError{Code: "57P03"}:      "the server is starting or stopping",
@@ -99,7 +164,7 @@ func TestErrors_Codes(t *testing.T) {
 			t.Errorf("%v: %v", err, cured)
 		}
 	}
-	for _, err := range []error{errors.New("x"), &pgconn.PgError{Code: "40001"}, &mysql.MySQLError{Number: 1213, Message: "Deadlock"}} {
+	for _, err := range []error{errors.New("x"), &pgconn.PgError{Code: "40001"}, &pgconn.PgError{Code: "08P01", Message: "protocol violation"}, &mysql.MySQLError{Number: 1213, Message: "Deadlock"}} {
 		if cured := failure.WithCure(err); cured != err { //nolint:errorlint // it is to be the same
 			t.Errorf("%v", cured)
 		}

@@ -3,8 +3,12 @@ package servers_test
 import (
 	"context"
 	"crypto/sha256"
+	"database/sql/driver"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +21,9 @@ import (
 	"github.com/sqllock/sqllock/drivers/notify"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 	"github.com/sqllock/sqllock/internal/test/wire"
+	"github.com/sqllock/sqllock/sync/leader"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
@@ -40,6 +46,17 @@ type line struct {
 	waiting sync.WaitGroup
 }
 
+// onPostgres returns the line on a database where no other test has waits end, see
+// TestFair_CreateIndexConcurrently.
+func onPostgres(t *testing.T, open func(testing.TB) *dbtest.DB, driver string) *line {
+	t.Helper()
+	alone := func(tb testing.TB) *dbtest.DB {
+		tb.Helper()
+		return apart(tb, open(tb), "")
+	}
+	return &line{T: t, db: up(t, alone), driver: driver}
+}
+
 // eachLine runs a test on each server and driver over which locks can be fair.
 func eachLine(t *testing.T, test func(*line)) {
 	t.Helper()
@@ -52,7 +69,11 @@ func eachLine(t *testing.T, test func(*line)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(&line{T: t, db: up(t, s.open), driver: s.driver})
+			if s.driver == "mysql" {
+				test(&line{T: t, db: up(t, s.open), driver: s.driver})
+			} else {
+				test(onPostgres(t, s.open, s.driver))
+			}
 		})
 	}
 }
@@ -201,7 +222,7 @@ func TestFair_OrderOfArrival(t *testing.T) {
 // The one that is next is the one that is woken: none of them polls.
 func TestFair_Wake(t *testing.T) {
 	t.Parallel()
-	l := &line{T: t, db: up(t, dbtest.Postgres)}
+	l := onPostgres(t, dbtest.Postgres, "pgx")
 	l.forKey("k")
 	processes := make([]*sqllock.Registry, 4)
 	for i := range processes {
@@ -216,25 +237,36 @@ func TestFair_Wake(t *testing.T) {
 	l.want(0, 1, 2, 0, 1, 2)
 }
 
+// another returns a session that has the turn of the key, and what sends it a text.
+func (l *line) another() (send func(text string)) {
+	l.Helper()
+	conn := check.Value(l.db.DB.Conn(l.Context()))(l)
+	l.Cleanup(func() {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // ends the turn
+		_ = conn.Close()
+	})
+	send = func(text string) {
+		l.Helper()
+		must(l, check.ErrorOf(conn.ExecContext(l.Context(), text)))
+	}
+	// The server is not to end this session, which is silent for as long as a try takes.
+	begin := strings.NewReplacer("timeout = 5000", "timeout = 0", "SESSION wait_timeout = 5", "SESSION wait_timeout = 600").Replace(l.turns.Begin)
+	if begin == l.turns.Begin {
+		l.Fatalf("what is its limit? %s", begin)
+	}
+	send(begin)
+	if l.turns.Take != "" {
+		send(l.turns.Take)
+	}
+	return send
+}
+
 // A try does not wait for its turn, and does not overtake those that wait.
 func TestFair_TryLockIsRefusedWhileAnotherWaits(t *testing.T) {
 	t.Parallel()
 	eachLine(t, func(l *line) {
 		l.forKey("k")
-		conn := check.Value(l.db.DB.Conn(l.Context()))(l)
-		defer conn.Close()
-		send := func(text string) {
-			must(l, check.ErrorOf(conn.ExecContext(l.Context(), text)))
-		}
-		// The server is not to end this session, which is silent for as long as a try takes.
-		begin := strings.NewReplacer("timeout = 5000", "timeout = 0", "SESSION wait_timeout = 5", "SESSION wait_timeout = 600").Replace(l.turns.Begin)
-		if begin == l.turns.Begin {
-			l.Fatalf("what is its limit? %s", begin)
-		}
-		send(begin)
-		if l.turns.Take != "" {
-			send(l.turns.Take)
-		}
+		send := l.another()
 		lock := obtain(l.T, l.process(l.db.DSN), "k")
 		is(l, check.ErrorOf(lock.TryLock(l.Context())), sqllock.ErrNotAcquired)
 		for _, free := range []*sqllock.JdbcLock{lock.WithFair(false), lock} {
@@ -242,6 +274,133 @@ func TestFair_TryLockIsRefusedWhileAnotherWaits(t *testing.T) {
 			must(l, l.held.Unlock(l.Context()))
 			send(l.turns.End)
 		}
+	})
+}
+
+// Of many callers at once, whose attempts are sent together, those are refused whose turn another session has,
+// whatever way the acquisitions go. The others acquire, and so do those that are not fair.
+func TestFair_ManyAtOnce(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		pool := l.db.OpenDSN(l, l.driver, l.db.DSN)
+		for name, of := range map[string]sqllock.RepositoryOptions{
+			"transactions": {}, "autocommit": {Isolation: sqllock.Autocommit}, "no tokens": {DisableFencing: true}, "alone": {DisableBatching: true},
+		} {
+			registry := l.over(unhurried(l.T), pool, of, fair)
+			var taken []string
+			for i := range 3 {
+				key := fmt.Sprint(name, i)
+				l.forKey(key)
+				l.another()
+				taken = append(taken, key)
+			}
+			var all sync.WaitGroup
+			for i := range 30 {
+				key := fmt.Sprint(name, i)
+				lock := obtain(l.T, registry, key)
+				all.Go(func() {
+					lease, err := lock.TryLock(l.Context())
+					switch refused := slices.Contains(taken, key); {
+					case refused:
+						if !errors.Is(err, sqllock.ErrNotAcquired) {
+							l.Errorf("%s: %v, but its turn is taken", key, err)
+						}
+						if lease, err = lock.WithFair(false).TryLock(l.Context()); err != nil {
+							l.Errorf("%s, not fair: %v", key, err)
+							return
+						}
+					case err != nil:
+						l.Errorf("%s: %v", key, err)
+						return
+					}
+					if err := lease.Unlock(l.Context()); err != nil {
+						l.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			joint := obtainAll(l.T, registry, name+"0", name+"28", name+"29") // at the turn of the first of them
+			_, err := joint.TryLock(l.Context())
+			first := check.Value(sqllock.SpringKeys(name + "0"))(l)
+			for _, other := range []string{name + "28", name + "29"} {
+				if check.Value(sqllock.SpringKeys(other))(l) < first {
+					first = ""
+				}
+			}
+			if first != "" {
+				is(l, err, sqllock.ErrNotAcquired)
+			}
+		}
+	})
+}
+
+// CREATE INDEX CONCURRENTLY waits for the end of what has an older snapshot, as each session has that waits for its
+// turn. These waits end before the minute is over.
+func TestFair_CreateIndexConcurrently(t *testing.T) {
+	t.Parallel()
+	l := onPostgres(t, dbtest.Postgres, "pgx")
+	l.forKey("k")
+	l.hold(obtain(t, l.process(l.db.DSN), "k").Lock)
+	l.queueUp("k", 1, l.process(l.db.DSN), l.process(l.db.DSN), l.process(l.db.DSN))
+	l.db.DB.MustExecContext(t.Context(), "CREATE TABLE many (id INT)")
+	indexed := check.Begin(func() error {
+		return check.ErrorOf(l.db.DB.ExecContext(t.Context(), "CREATE INDEX CONCURRENTLY of_many ON many (id)"))
+	})
+	awaitThat(t, "the index is there", func() bool {
+		_, wait := l.sessions()
+		for _, session := range wait {
+			var long bool
+			must(t, l.db.DB.GetContext(t.Context(), &long, "SELECT COUNT(*) > 0 FROM pg_stat_activity WHERE pid = $1 AND clock_timestamp() - xact_start > INTERVAL '50 seconds'", session))
+			if long {
+				t.Fatal("a wait lasts until the end of its minute")
+			}
+		}
+		select {
+		case err := <-indexed:
+			must(t, err)
+			return true
+		default:
+			return false
+		}
+	})
+	must(t, l.held.Unlock(t.Context()))
+	l.waiting.Wait() // in what order is not said
+	l.await(0)
+}
+
+// A candidate for a role stands by, for days it may be, in no session of its own: the one
+// that the pool has for turns is for callers.
+func TestFair_Candidates(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		leads := make(chan struct{})
+		var electors sync.WaitGroup
+		ctx, cancel := context.WithCancel(l.Context())
+		defer electors.Wait()
+		defer cancel()
+		run := func(r *sqllock.Registry, lead func(context.Context, *sqllock.Lease) error) {
+			elector := check.Value(leader.New(r, "role", nil))(l)
+			electors.Go(func() { _ = elector.Run(ctx, lead) }) // until ctx ends
+		}
+		run(l.process(l.db.DSN), func(ctx context.Context, _ *sqllock.Lease) error {
+			close(leads)
+			<-ctx.Done()
+			return nil
+		})
+		<-leads
+		proxy, dsn := wire.Through(l.T, l.db.DSN)
+		small := l.over(unhurried(l.T), limited(l.db.OpenDSN(l, l.driver, dsn), 2), sqllock.RepositoryOptions{}, fair)
+		proxy.Trips()
+		run(small, func(context.Context, *sqllock.Lease) error { return nil })
+		trips := 0
+		awaitThat(l.T, "the candidate polls", func() bool {
+			trips += proxy.Trips()
+			return trips > 20
+		})
+		l.forKey("k")
+		l.hold(obtain(l.T, l.process(l.db.DSN), "k").Lock)
+		l.queueUp("k", 1, small)
+		l.want(0)
 	})
 }
 
@@ -391,6 +550,74 @@ func TestFair_SmallPools(t *testing.T) {
 	})
 }
 
+// A caller for which there was no session waits out of turn, and queues when there is one again.
+func TestFair_QueuesAgain(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		told := make(chan error, 16)
+		pool, other := limited(l.db.Open(l), 2), l.process(l.db.DSN)
+		observed := sqllock.RepositoryOptions{Observers: onFallbacks(func(reason error) { told <- reason })}
+		same := l.over(unhurried(l.T), pool, observed, fair)
+		l.forKey("b")
+		l.hold(obtain(l.T, other, "b").Lock)
+		l.queueUp("b", 1, l.over(unhurried(l.T), pool, sqllock.RepositoryOptions{}, fair))
+		a := check.Value(other.Lock(l.Context(), "a"))(l)
+		l.queue(1, 1, obtain(l.T, same, "a").Lock)
+		l.Logf("out of turn: %v", <-told)
+		must(l, l.held.Unlock(l.Context()))
+		awaitThat(l.T, "b is acquired", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return len(l.got) == 1
+		})
+		l.forKey("a")
+		l.await(1)
+		must(l, a.Unlock(l.Context()))
+		l.waiting.Wait()
+		l.await(0)
+	})
+}
+
+// Where the server has no room for the lock that a turn is, but for that of a row, a caller acquires out of turn.
+// An observer is told once, and the error of a server that has room for neither names the setting.
+func TestFair_NoRoomForTurns(t *testing.T) {
+	t.Parallel()
+	alone, db := watchedServers["postgres"].run(t)
+	reasons := make(chan error, 100)
+	pool := check.Value(sqlx.Connect("pgx", alone.DSN()))(t)
+	t.Cleanup(func() { must(t, pool.Close()) })
+	repository := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, dialect.Postgres(), &sqllock.RepositoryOptions{
+		Observers: onFallbacks(func(reason error) { reasons <- reason }),
+	}))(t)
+	registry := newRegistry(t, repository, &sqllock.RegistryOptions{Fair: true, DisableNames: true})
+	lock := obtain(t, registry, "k")
+	once(t, lock.TryLock)
+	conn := check.Value(db.Conn(t.Context()))(t)
+	defer conn.Close()
+	if check.ErrorOf(conn.ExecContext(t.Context(), "SELECT COUNT(pg_advisory_lock(n)) FROM generate_series(1, 1000000) AS n")) == nil {
+		t.Fatal("there is room for a million locks")
+	}
+	err := check.ErrorOf(lock.TryLock(t.Context()))
+	is(t, err, sqllock.ErrDatabase)
+	if !strings.Contains(err.Error(), "max_locks_per_transaction") {
+		t.Error(err)
+	}
+	for n := 1; ; n++ {
+		check.Value(conn.ExecContext(t.Context(), "SELECT pg_advisory_unlock($1)", n))(t)
+		lease, err := lock.WithFair(false).TryLock(t.Context())
+		if err != nil {
+			continue
+		}
+		must(t, lease.Unlock(t.Context()))
+		once(t, lock.TryLock)
+		break
+	}
+	check.Equal(t, "fallbacks", len(reasons), 1)
+	if reason := <-reasons; !strings.Contains(reason.Error(), "turn") {
+		t.Error(reason)
+	}
+}
+
 // Where sessions cannot queue, a fair lock is refused.
 func TestFair_Refused(t *testing.T) {
 	t.Parallel()
@@ -407,6 +634,43 @@ func TestFair_Refused(t *testing.T) {
 			}
 			is(t, err, sqllock.ErrInvalid)
 		})
+	}
+}
+
+// A pooler that gives a client a session for as long as it is connected keeps no settings of Open, and has turns:
+// those that open the registry as fair have them as those that ask for them at a lock.
+func TestFair_SessionPooling(t *testing.T) {
+	t.Parallel()
+	dbtest.OwnServers(t)
+	scratch := check.Value(server.NewScratch())(t)
+	t.Cleanup(func() { must(t, scratch.Remove()) })
+	db := up(t, dbtest.PgBouncer)
+	bouncer := check.Value(server.StartPgBouncerWith(t.Context(), filepath.Join(scratch.Dir, "sessions"), os.Getenv(server.PostgresVariable), "pool_mode = session"))(t)
+	t.Cleanup(func() { must(t, bouncer.Stop()) })
+	dsn := strings.Replace(bouncer.DSN(), "/postgres?", db.DSN[strings.LastIndex(db.DSN, "/"):strings.Index(db.DSN, "?")]+"?", 1)
+	for _, name := range []string{"pgxlock", "pqlock"} {
+		o := byName(t, name)
+		for _, registry := range []sqllock.RegistryOptions{fair, {}} {
+			once(t, obtain(t, o.opened(t, dsn, openOptions{registry: registry}), "k").WithFair(true).TryLock)
+		}
+	}
+}
+
+// Replicas that run the statements themselves would ask their own server whether a turn is free.
+func TestFair_StatementsInTheBinaryLog(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]error{"STATEMENT": sqllock.ErrInvalid, "MIXED": nil} {
+		w := watchedServers["mysql"]
+		w.start = func(ctx context.Context, dir string) (*server.Server, error) {
+			recipe, err := server.DurableMariaDB(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return server.Start(ctx, recipe.With("--log-bin", "--server-id=1", "--binlog-format="+format), dir)
+		}
+		_, db := w.run(t)
+		r := check.Value(sqllock.NewRepository(unhurried(t), db.DB, dialect.MySQL(), nil))(t)
+		is(t, check.ErrorOf(sqllock.NewRegistry(r, &fair)), want)
 	}
 }
 

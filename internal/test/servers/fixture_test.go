@@ -58,11 +58,17 @@ func migrated(t *testing.T) *dbtest.DB {
 // latin1Database is a database of PostgreSQL whose text is not UTF-8.
 func latin1Database(tb testing.TB) *dbtest.DB {
 	tb.Helper()
-	server := dbtest.Postgres(tb)
+	return apart(tb, dbtest.Postgres(tb), "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' ")
+}
+
+// apart returns a database of its own, with those options, on a server of PostgreSQL, where all others are schemas
+// of one: CREATE INDEX CONCURRENTLY, and REINDEX, wait for the sessions of their database.
+func apart(tb testing.TB, server *dbtest.DB, options string) *dbtest.DB {
+	tb.Helper()
 	u := check.Value(url.Parse(server.DSN))(tb)
 	db := *server
-	name := u.Query().Get("search_path") + "_latin1"
-	server.DB.MustExecContext(tb.Context(), "CREATE DATABASE "+name+" ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+	name := u.Query().Get("search_path") + "_apart"
+	server.DB.MustExecContext(tb.Context(), "CREATE DATABASE "+name+" "+options+"TEMPLATE template0")
 	tb.Cleanup(func() { server.DB.MustExec("DROP DATABASE " + name + " WITH (FORCE)") })
 	u.Path = "/" + name
 	values := u.Query()

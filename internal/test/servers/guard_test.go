@@ -139,3 +139,41 @@ func changes(t *testing.T, db *sqlx.DB, table, text string) {
 		t.Errorf("%d rows affected: %v became %v", n, before, after)
 	}
 }
+
+// ROLLBACK TO a savepoint undoes a guard that came after it, as the documentation of Guard warns: on MySQL and
+// MariaDB if the savepoint was the first of the transaction, as that of a nested transaction of an ORM may be.
+// InnoDB learns of a savepoint only if it takes part in the transaction already. Nothing tells a guard of that.
+func TestGuard_InASavepoint(t *testing.T) {
+	t.Parallel()
+	databases{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL, "MariaDB's newest": dbtest.MariaDBNewest, "MySQL": dbtest.OracleMySQL}.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		lease := check.Value(newRegistry(t, repository(t, db, nil), nil).TryLock(t.Context(), "k"))(t)
+		afterRollback := func(before ...string) (pinned bool) {
+			tx := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
+			for _, statement := range before {
+				tx.MustExecContext(t.Context(), statement)
+			}
+			tx.MustExecContext(t.Context(), "SAVEPOINT nested")
+			must(t, lease.Guard(t.Context(), tx))
+			check.Equal(t, "pinned in the savepoint", isPinned(t, db), true)
+			tx.MustExecContext(t.Context(), "ROLLBACK TO SAVEPOINT nested")
+			pinned = isPinned(t, db)
+			must(t, tx.Commit())
+			return pinned
+		}
+		check.Equal(t, "pinned after ROLLBACK TO the first statement", afterRollback(), false)
+		check.Equal(t, "pinned after ROLLBACK TO what follows a read", afterRollback("SELECT COUNT(*) FROM INT_LOCK"), db.Name == "mysql")
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// isPinned reports whether a transaction has the only row locked.
+func isPinned(t *testing.T, db *dbtest.DB) bool {
+	t.Helper()
+	tx := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
+	_, err := tx.ExecContext(t.Context(), "SELECT * FROM INT_LOCK FOR UPDATE NOWAIT")
+	if err != nil {
+		check.Equal(t, "class of "+err.Error(), db.Dialect.Classify(err), dialect.Blocked)
+	}
+	must(t, tx.Rollback())
+	return err != nil
+}

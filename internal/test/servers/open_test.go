@@ -21,6 +21,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/mysqllock"
+	"github.com/sqllock/sqllock/drivers/notify"
 	"github.com/sqllock/sqllock/drivers/pgxlock"
 	"github.com/sqllock/sqllock/drivers/pqlock"
 	"github.com/sqllock/sqllock/drivers/sqlitelock"
@@ -250,6 +251,18 @@ func TestOpen_Wake(t *testing.T) {
 			must(t, lease.Unlock(t.Context()))
 			must(t, <-got)
 		})
+	}
+}
+
+// What a pooler cannot do is bad input, of whichever kind: the DSN is to be another one.
+func TestOpen_WakeThroughAPooler(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"pgxlock, PgBouncer", "pqlock, PgBouncer"} {
+		o := byName(t, name)
+		err := check.ErrorOf(o.open(t.Context(), up(t, o.database).DSN, openOptions{wake: true}))
+		if !errors.Is(err, sqllock.ErrInvalid) || !errors.Is(err, notify.ErrPooled) || errors.Is(err, sqllock.ErrDatabase) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

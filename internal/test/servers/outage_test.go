@@ -117,6 +117,100 @@ func TestOutage_ClosedConnectionsArePassedOver(t *testing.T) {
 	}
 }
 
+// A connection breaks before the answer has come, at any moment of any method of a repository, also while a new one
+// is made. The method sends its statements again, whatever the driver, and nothing fails.
+func TestOutage_AnAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	type scene struct {
+		t *testing.T
+		r *sqllock.Repository
+	}
+	acquired := func(s scene, key string) (holder string) {
+		s.t.Helper()
+		holder = s.r.NewHolder()
+		if !check.Value(s.r.Acquire(s.t.Context(), key, holder, never))(s.t).Acquired {
+			s.t.Fatal("not acquired")
+		}
+		return holder
+	}
+	done := func(done bool, err error) error {
+		if err == nil && !done {
+			return errors.New("it was not done")
+		}
+		return err
+	}
+	methods := map[string]func(s scene, key, holder string) error{
+		"Acquire": func(s scene, key, _ string) error {
+			got, err := s.r.Acquire(s.t.Context(), key+"'", s.r.NewHolder(), never)
+			return done(got.Acquired, err)
+		},
+		"Renew":         func(s scene, key, holder string) error { return done(s.r.Renew(s.t.Context(), key, holder, never)) },
+		"Delete":        func(s scene, key, holder string) error { return done(s.r.Delete(s.t.Context(), key, holder)) },
+		"IsAcquired":    func(s scene, key, holder string) error { return done(s.r.IsAcquired(s.t.Context(), key, holder)) },
+		"Peek":          func(s scene, key, _ string) error { _, ok, err := s.r.Peek(s.t.Context(), key); return done(ok, err) },
+		"PeekAll":       func(s scene, key, _ string) error { return check.ErrorOf(s.r.PeekAll(s.t.Context(), key, "other")) },
+		"List":          func(s scene, _, _ string) error { return check.ErrorOf(s.r.List(s.t.Context())) },
+		"ListFirst":     func(s scene, _, _ string) error { return check.ErrorOf(s.r.ListFirst(s.t.Context(), 3)) },
+		"Count":         func(s scene, _, _ string) error { return check.ErrorOf(s.r.Count(s.t.Context())) },
+		"DeleteExpired": func(s scene, _, _ string) error { return check.ErrorOf(s.r.DeleteExpired(s.t.Context())) },
+		"ReleaseAll":    func(s scene, _, _ string) error { return s.r.ReleaseAll(s.t.Context()) },
+		"DeleteRow": func(s scene, key, holder string) error {
+			lockKey := check.Value(s.r.LockKey(key))(s.t)
+			return done(s.r.DeleteRow(s.t.Context(), sqllock.Row{Region: s.r.Region(), LockKey: lockKey, Holder: holder}))
+		},
+	}
+	lose := func(t *testing.T, proxy *wire.Proxy, r *sqllock.Repository) {
+		t.Helper()
+		for name, method := range methods {
+			s := scene{t, r}
+			for n := 1; ; n++ {
+				key := fmt.Sprint(name, n)
+				holder := acquired(s, key)
+				proxy.Lose(n)
+				if err := method(s, key, holder); err != nil {
+					t.Errorf("%s, the answer of its round trip %d is lost: %v", name, n, err)
+				}
+				if !proxy.Lose(0) {
+					break
+				}
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		driver   string
+		opener   string
+		messages bool
+	}{
+		"pgx":                     {database: dbtest.Postgres, driver: "pgx"},
+		"lib/pq":                  {database: dbtest.Postgres, driver: "postgres"},
+		"MariaDB":                 {database: dbtest.MySQL, driver: "mysql"},
+		"MariaDB, messages":       {database: dbtest.MySQL, driver: "mysql", messages: true},
+		"Oracle MySQL":            {database: dbtest.OracleMySQL, driver: "mysql"},
+		"Oracle MySQL, messages":  {database: dbtest.OracleMySQL, driver: "mysql", messages: true},
+		"pgxlock":                 {database: dbtest.Postgres, opener: "pgxlock"},
+		"pqlock":                  {database: dbtest.Postgres, opener: "pqlock"},
+		"mysqllock":               {database: dbtest.MySQL, opener: "mysqllock"},
+		"mysqllock, Oracle MySQL": {database: dbtest.OracleMySQL, opener: "mysqllock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := up(t, c.database)
+			proxy, dsn := wire.Through(t, db.DSN)
+			if c.opener != "" {
+				lose(t, proxy, byName(t, c.opener).opened(t, dsn, quiet).Repository())
+				return
+			}
+			o := &sqllock.RepositoryOptions{MultiStatements: c.messages}
+			if c.messages {
+				dsn += "&multiStatements=true&interpolateParams=true"
+			}
+			pool := limited(db.OpenDSN(t, c.driver, dsn), 1)
+			lose(t, proxy, check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, o))(t))
+		})
+	}
+}
+
 func registryOver(t *testing.T, db *dbtest.DB, pool *sqlx.DB, o *sqllock.RepositoryOptions) (*sqllock.Registry, *sqlx.DB) {
 	t.Helper()
 	r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, o))(t)

@@ -25,7 +25,7 @@ const plannedRows = 200_000
 // mayRead are the statements that are not for rows that are named, or for no rows of the lock table at all.
 var mayRead = []string{
 	"List", "ListFirst", "Count", "PickExpired", "DeleteExpired", "PickClient", "DeleteClient", "CountClient", // read the whole table
-	"AcquireRow", "PickRow", "IfAll", "AllPicked", "Isolation", "Outcome", "Number", "DrawOne", "Trim", "BeforeCurrent", "AfterCurrent", "Columns", "Fence", "Clock",
+	"AcquireRow", "PickRow", "IfAll", "AllPicked", "Isolation", "Outcome", "Number", "DrawOne", "Trim", "BeforeCurrent", "AfterCurrent", "Columns", "Tables", "Fence", "Clock",
 	"Cluster", "ClusterVariables", "ReadOnly", "Version", "File",
 	"WriteNames", "WriteName", "Names", "OldNames", "DeleteNames",
 }
@@ -42,8 +42,13 @@ type planned struct {
 // table.
 func plannedStatements(t *testing.T, d dialect.Dialect) (all []planned) {
 	t.Helper()
+	return plannedStatementsOf(t, d, dialect.Spring7)
+}
+
+func plannedStatementsOf(t *testing.T, d dialect.Dialect, layout dialect.Layout) (all []planned) {
+	t.Helper()
 	names := check.Value(dialect.NamesFor(""))(t)
-	texts := d.Statements(dialect.Spring7, names)
+	texts := d.Statements(layout, names)
 	v := reflect.ValueOf(texts)
 	for i := range v.NumField() {
 		name, text := v.Type().Field(i).Name, v.Field(i).String()
@@ -74,7 +79,7 @@ func boundFor(t *testing.T, d dialect.Dialect, name, text, row string, n int) pl
 		Left   int64  `json:"l"`
 	}
 	values := map[string]any{
-		"region": "r", "key": "100000", "holder": "h100000", "next": "n-0", "ttl": int64(1), "left": int64(1), "shift": int64(0),
+		"region": "r", "key": "100000", "holder": "h100000", "next": "n-0", "ttl": int64(1), "left": int64(1), "shift": int64(0), "turn": int64(1),
 	}
 	var keys, holders, rowTexts []string
 	var rows []one

@@ -62,8 +62,8 @@ func lastRelease(t *testing.T) release {
 	if text, err := git("archive", "--output="+archive, r.revision); err != nil {
 		t.Fatal(text)
 	}
-	r.path = filepath.Join(dir, "sqllock")
-	for _, args := range [][]string{{"tar", "-xf", archive}, {"go", "build", "-trimpath", "-buildvcs=false", "-o", r.path, "./cmd/sqllock"}} {
+	r.path = filepath.Join(dir, "sqllock") // os/exec adds .exe on Windows, as go build does
+	for _, args := range [][]string{{"tar", "-xf", archive}, {"go", "build", "-trimpath", "-buildvcs=false", "-o", dir, "./cmd/sqllock"}} {
 		step := exec.CommandContext(t.Context(), args[0], args[1:]...)
 		step.Dir = dir
 		if text, err := step.CombinedOutput(); err != nil {

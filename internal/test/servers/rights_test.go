@@ -90,17 +90,27 @@ func documentedGrants(t *testing.T, dialect, user string) (statements []string) 
 	return statements
 }
 
-// TestRights_Migrations migrates up as the user of docs/operations.md. The table is then this user's.
+// TestRights_Migrations migrates up and down as the user of docs/operations.md, up without DROP. The table is then this
+// user's.
 func TestRights_Migrations(t *testing.T) {
 	t.Parallel()
 	databases{server.Postgres: dbtest.Postgres, server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL}.each(t, func(t *testing.T, db *dbtest.DB) {
-		dsn, _ := withGrants(t, db, "migrator")
+		dsn, user := withGrants(t, db, "migrator")
+		drop := ""
+		if db.Name == "mysql" {
+			drop = "DROP ON " + check.Value(mysql.ParseDSN(db.DSN))(t).DBName + ".*"
+			db.DB.MustExecContext(t.Context(), "REVOKE "+drop+" FROM "+user)
+		}
 		pool := db.OpenDSN(t, db.Driver, dsn)
 		for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} { // one after the other
 			must(t, migrations.Up(t.Context(), pool.DB, db.Dialect, &migrations.Options{Layout: layout}))
 		}
 		repository := repository(t, db, nil)
 		must(t, newRegistry(t, repository, nil).ExecuteLocked(t.Context(), "k", func(context.Context) error { return nil }))
+		if drop != "" {
+			db.DB.MustExecContext(t.Context(), "GRANT "+drop+" TO "+user)
+		}
+		must(t, migrations.Down(t.Context(), db.OpenDSN(t, db.Driver, dsn).DB, db.Dialect, nil))
 	})
 }
 

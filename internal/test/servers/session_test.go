@@ -2,18 +2,25 @@ package servers_test
 
 import (
 	"context"
+	"crypto/rand"
+	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/transaction"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -62,6 +69,172 @@ func TestSession_GlobalSettingsOfMySQL(t *testing.T) {
 			must(t, check.Value(second.TryLock(t.Context(), key))(t).Unlock(t.Context()))
 		}
 	}
+}
+
+// The server takes only short messages. What is sent for many rows is divided. It takes servers of its own.
+func TestSession_ShortMessages(t *testing.T) {
+	t.Parallel()
+	const size = "16384"
+	limitedServer := func(start func(context.Context, string) (*server.Server, error)) func(*testing.T) (string, *sqlx.DB) {
+		return func(t *testing.T) (string, *sqlx.DB) {
+			t.Helper()
+			w := watchedServers["mysql"]
+			w.start = start
+			s, admin := w.run(t)
+			must(t, check.ErrorOf(admin.ExecContext(t.Context(), "SET GLOBAL max_allowed_packet = "+size)))
+			return s.DSN(), check.Value(sqlx.Connect("mysql", s.DSN()))(t)
+		}
+	}
+	for name, database := range map[string]func(*testing.T) (dsn string, app *sqlx.DB){
+		"MariaDB":      limitedServer(server.StartMariaDB),
+		"Oracle MySQL": limitedServer(server.StartOracleMySQL),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dsn, app := database(t)
+			t.Cleanup(func() { must(t, app.Close()) })
+			opened := byName(t, "mysqllock").opened(t, dsn+"?maxAllowedPacket="+size, openOptions{registry: sqllock.RegistryOptions{TTL: never, DisableNames: true}})
+			own := newRegistry(t, check.Value(sqllock.NewRepository(unhurried(t), limited(app, 8).DB, dialect.MySQL(), nil))(t), &sqllock.RegistryOptions{TTL: never, DisableNames: true})
+			for kind, registry := range map[string]*sqllock.Registry{"Open": opened, "a pool of one's own": own} {
+				t.Run(kind, func(t *testing.T) { lockMany(t, 1000, registry, app) })
+			}
+		})
+	}
+}
+
+// The driver of a pool of one's own sends only short messages, whatever the server takes.
+func TestSession_ShortMessagesOfTheDriver(t *testing.T) {
+	t.Parallel()
+	mysqls.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		for _, parameters := range []map[string]string{{"maxAllowedPacket": "16384"}, {"maxAllowedPacket": "16384", "interpolateParams": "true"}} {
+			pool := limited(db.OpenDSN(t, "mysql", db.With(t, parameters)), 8)
+			r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, nil))(t)
+			lockMany(t, 1000, newRegistry(t, r, &sqllock.RegistryOptions{TTL: never, DisableNames: true}), db.DB)
+		}
+	})
+}
+
+// A limit to idle transactions ends those of sqllock, in a process that is stopped for long, and they are run again. It
+// ends those of the application only if its own pool has the limit, and Guard says why.
+func TestSession_IdleTransactions(t *testing.T) {
+	t.Parallel()
+	const pid, processes = "SELECT pg_backend_pid()", "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = %d"
+	const postgres = "SET idle_in_transaction_session_timeout = 1"
+	for name, c := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		driver   string
+		limit    string // sets it
+		id, left string // asks for the session, and whether it is there
+		says     string // of the error of Guard
+	}{
+		"pgx":    {dbtest.Postgres, "pgx", postgres, pid, processes, "it was idle, or open, for too long"},
+		"lib/pq": {dbtest.Postgres, "postgres", postgres, pid, processes, "the connection broke"},
+		"MariaDB": {
+			dbtest.MySQL, "mysql", "SET idle_transaction_timeout = 1", "SELECT CONNECTION_ID()",
+			"SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d", "the connection broke",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := up(t, c.database)
+			pool := limited(db.OpenDSN(t, c.driver, db.DSN), 1)
+			awaitEnd := func(tx *sql.Tx) {
+				var id, left int64
+				must(t, tx.QueryRowContext(t.Context(), c.id).Scan(&id))
+				_, _ = tx.ExecContext(t.Context(), c.limit) // may be over before its answer is read
+				for left = 1; left > 0; {
+					must(t, db.DB.GetContext(t.Context(), &left, fmt.Sprintf(c.left, id)))
+				}
+			}
+			runs := 0
+			must(t, check.ErrorOf(transaction.Pool{DB: pool.DB, Dialect: &db.Dialect}.Run(t.Context(), nil, func(tx *transaction.Tx) error {
+				if runs++; runs == 1 {
+					awaitEnd(tx.Tx)
+				}
+				return check.ErrorOf(tx.ExecContext(t.Context(), "SELECT 1"))
+			})))
+			check.Equal(t, "times it was run", runs, 2)
+
+			lease := check.Value(newRegistry(t, repository(t, db, nil), &sqllock.RegistryOptions{TTL: never}).TryLock(t.Context(), "k"))(t)
+			tx := check.Value(pool.BeginTx(t.Context(), nil))(t)
+			awaitEnd(tx)
+			err := lease.Guard(t.Context(), tx)
+			is(t, err, sqllock.ErrDatabase)
+			check.Contains(t, err.Error(), c.says)
+			_ = tx.Rollback() // it is over
+		})
+	}
+}
+
+// Locks do not depend on how a server of MySQL or MariaDB reads texts, quotes and operators.
+func TestSession_SQLModes(t *testing.T) {
+	t.Parallel()
+	both := []string{"", "ANSI_QUOTES", "PAD_CHAR_TO_FULL_LENGTH", "NO_BACKSLASH_ESCAPES", "PIPES_AS_CONCAT", "IGNORE_SPACE", "HIGH_NOT_PRECEDENCE", "TRADITIONAL", "ANSI", "NO_UNSIGNED_SUBTRACTION"}
+	for name, c := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		modes    []string
+	}{
+		"MariaDB": {dbtest.MySQL, append(both, "EMPTY_STRING_IS_NULL", "ORACLE", "SIMULTANEOUS_ASSIGNMENT", "TIME_ROUND_FRACTIONAL", "MSSQL", "DB2", "POSTGRESQL")},
+		"MySQL":   {dbtest.OracleMySQL, append(both, "TIME_TRUNCATE_FRACTIONAL")},
+	} {
+		for _, mode := range c.modes {
+			t.Run(name+"/"+mode, func(t *testing.T) {
+				t.Parallel()
+				db := up(t, c.database)
+				dsn := db.With(t, map[string]string{"sql_mode": "'" + mode + "'"})
+				app := limited(db.OpenDSN(t, "mysql", dsn), 8)
+				registries := map[string]*sqllock.Registry{
+					"Open":                byName(t, "mysqllock").opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never}}),
+					"a pool of one's own": newRegistry(t, check.Value(sqllock.NewRepository(unhurried(t), app.DB, dialect.MySQL(), nil))(t), &sqllock.RegistryOptions{TTL: never}),
+				}
+				for kind, registry := range registries {
+					t.Run(kind, func(t *testing.T) { lockMany(t, 20, registry, app) })
+				}
+			})
+		}
+	}
+}
+
+// lockMany locks many keys in all ways that have statements for many rows.
+func lockMany(t *testing.T, many int, registry *sqllock.Registry, app *sqlx.DB) {
+	t.Helper()
+	keys := make([]string, many)
+	for i := range keys {
+		keys[i] = fmt.Sprint("k", i)
+	}
+	r := registry.Repository()
+
+	var all sync.WaitGroup // in batches
+	holders := make([]string, many)
+	for i, key := range keys {
+		all.Go(func() {
+			holder := r.NewHolder()
+			if got, err := r.Acquire(t.Context(), key, holder, never); err != nil || !got.Acquired {
+				t.Errorf("%s: acquired %v, %v", key, got.Acquired, err)
+			}
+			holders[i] = holder
+		})
+	}
+	all.Wait()
+	check.Equal(t, "rows", len(check.Value(r.PeekAll(t.Context(), keys...))(t)), many)
+	for i, key := range keys[:many/2] {
+		all.Go(func() { must(t, check.ErrorOf(r.Delete(t.Context(), key, holders[i]))) })
+	}
+	all.Wait()
+	must(t, check.ErrorOf(app.ExecContext(t.Context(), "UPDATE INT_LOCK SET EXPIRED_AFTER = '2000-01-01'")))
+	check.Equal(t, "expired", check.Value(r.DeleteExpired(t.Context()))(t), int64(many-many/2))
+
+	lease := check.Value(obtainAll(t, registry, keys...).TryLock(t.Context()))(t)
+	is(t, check.ErrorOf(obtain(t, registry, keys[many-1]).TryLock(t.Context())), sqllock.ErrNotAcquired)
+	must(t, lease.Renew(t.Context()))
+	tx := check.Value(app.BeginTxx(t.Context(), nil))(t)
+	must(t, lease.Guard(t.Context(), tx))
+	must(t, tx.Rollback())
+	must(t, lease.Unlock(t.Context()))
+
+	check.Value(obtainAll(t, registry, keys...).TryLock(t.Context()))(t)
+	must(t, r.ReleaseAll(t.Context()))
+	check.Equal(t, "rows that are left", len(check.Value(r.List(t.Context()))(t)), 0)
 }
 
 // The application has left a transaction open on a connection of the pool that it shares with sqllock. What is
@@ -135,6 +308,54 @@ func TestSession_ReadOnly(t *testing.T) {
 			t.Errorf("%v: Close: %v", isolation, err)
 		}
 	}
+}
+
+// A proxy that balances reads, as Pgpool-II does, sends a query to a standby unless one of its functions is volatile.
+// A standby is read-only whatever the primary is.
+func TestSession_ReadOnlyIsAskedOfThePrimary(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Postgres(t)
+	question := db.Dialect.Statements(dialect.Spring7, dialect.Names{}).ReadOnly
+	var volatile int
+	for _, call := range regexp.MustCompile(`(\w+)\(`).FindAllStringSubmatch(question, -1) {
+		var n int
+		must(t, db.DB.GetContext(t.Context(), &n, "SELECT COUNT(*) FROM pg_proc WHERE proname = $1 AND provolatile = 'v'", call[1]))
+		volatile += n
+	}
+	if volatile == 0 {
+		t.Errorf("no function of it is volatile: %s", question)
+	}
+}
+
+// A session that has become read-only leaves the pool, as that of a cluster's former primary must: the next one may lead to
+// another server. The error says why.
+func TestSession_BecomesReadOnly(t *testing.T) {
+	t.Parallel()
+	dbtest.Databases{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL, "Oracle's MySQL": dbtest.OracleMySQL}.Each(t, func(t *testing.T, db *dbtest.DB) {
+		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+		driver, refuse := "pgx", "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY" // lib/pq begins each transaction as READ WRITE
+		if db.Name == "mysql" {
+			driver, refuse = "mysql", "SET SESSION TRANSACTION READ ONLY"
+		}
+		for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.ReadCommitted, sqllock.Autocommit} {
+			pool := db.OpenDSN(t, driver, db.DSN)
+			pool.SetMaxOpenConns(1)
+			r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
+			registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: time.Hour}))(t)
+			for what, try := range map[string]func() error{
+				"acquire": func() error { return check.ErrorOf(registry.TryLock(t.Context(), fmt.Sprint(isolation))) },
+				"acquire jointly": func() error {
+					return check.ErrorOf(obtainAll(t, registry, fmt.Sprint(isolation, 1), fmt.Sprint(isolation, 2)).TryLock(t.Context()))
+				},
+			} {
+				must(t, check.ErrorOf(pool.ExecContext(t.Context(), refuse)))
+				is(t, try(), sqllock.ErrReadOnly)
+				if err := try(); err != nil {
+					t.Errorf("%v: %s over the next session: %v", isolation, what, err)
+				}
+			}
+		}
+	})
 }
 
 // acquirersOf returns a pool of one connection whose session is SERIALIZABLE.
@@ -311,6 +532,89 @@ func TestSession_ThatTranslatesTextIsRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An administrator may end statements by KILL QUERY or pg_cancel_backend. What ends then is a wait, and no error of the
+// database: it is waited again, or the lock is not acquired this time.
+func TestSession_StatementsThatAreKilled(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		database func(testing.TB) *dbtest.DB
+		driver   string
+		opener   string
+	}{
+		"pgx":                     {database: dbtest.Postgres, driver: "pgx"},
+		"lib/pq":                  {database: dbtest.Postgres, driver: "postgres"},
+		"MariaDB":                 {database: dbtest.MySQL, driver: "mysql"},
+		"Oracle MySQL":            {database: dbtest.OracleMySQL, driver: "mysql"},
+		"pqlock":                  {database: dbtest.Postgres, opener: "pqlock"},
+		"mysqllock":               {database: dbtest.MySQL, opener: "mysqllock"},
+		"mysqllock, Oracle MySQL": {database: dbtest.OracleMySQL, opener: "mysqllock"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := up(t, c.database)
+			dsn, kill := killable(t, db)
+			var registry *sqllock.Registry
+			if c.opener != "" {
+				registry = byName(t, c.opener).opened(t, dsn, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: never, DisableNames: true}})
+			} else {
+				r := check.Value(sqllock.NewRepository(unhurried(t), limited(db.OpenDSN(t, c.driver, dsn), 4).DB, db.Dialect, nil))(t)
+				registry = newRegistry(t, r, &sqllock.RegistryOptions{TTL: never, DisableNames: true})
+			}
+			r := registry.Repository()
+			check.Equal(t, "acquired", check.Value(r.Acquire(t.Context(), "expired", r.NewHolder(), ttl))(t).Acquired, true)
+			db.Shorten(t, "INT_LOCK", int(2*ttl.Seconds())+1)
+			for call, run := range map[string]func(*sqllock.Lease) error{
+				"Renew":   func(l *sqllock.Lease) error { return l.Renew(t.Context()) },
+				"Unlock":  func(l *sqllock.Lease) error { return l.Unlock(t.Context()) },
+				"Delete":  func(l *sqllock.Lease) error { return check.ErrorOf(r.Delete(t.Context(), l.Key(), l.Holder())) },
+				"TryLock": func(*sqllock.Lease) error { return check.ErrorOf(registry.TryLock(t.Context(), "expired")) },
+			} {
+				lease := check.Value(registry.TryLock(t.Context(), call))(t)
+				pin := check.Value(db.Open(t).BeginTxx(t.Context(), nil))(t)
+				must(t, check.ErrorOf(pin.ExecContext(t.Context(), "SELECT 1 FROM INT_LOCK FOR UPDATE")))
+				ended := check.Begin(func() error { return run(lease) })
+				kill()
+				if call == "TryLock" {
+					check.Is(t, <-ended, sqllock.ErrNotAcquired)
+				}
+				must(t, pin.Rollback())
+				if call == "TryLock" {
+					continue
+				}
+				if err := <-ended; err != nil {
+					t.Errorf("%s: %v", call, err)
+				}
+			}
+		})
+	}
+}
+
+// killable returns a DSN, and a function that ends the next statement about the lock table over it, but not its session.
+func killable(t *testing.T, db *dbtest.DB) (dsn string, kill func()) {
+	t.Helper()
+	dsn, of, end := db.DSN, "id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() AND info LIKE '%INT_LOCK%'", "KILL QUERY %d"
+	admin := limited(db.Open(t), 1)
+	if db.Name == "postgres" {
+		name := rand.Text()
+		dsn = db.With(t, map[string]string{"application_name": name})
+		of = "pid FROM pg_stat_activity WHERE application_name = '" + name + "' AND state = 'active' AND wait_event_type = 'Lock'"
+		end = "SELECT pg_cancel_backend(%d)"
+	}
+	return dsn, func() {
+		for {
+			var ids []int64
+			must(t, admin.SelectContext(t.Context(), &ids, "SELECT "+of))
+			for _, id := range ids {
+				_, _ = admin.ExecContext(t.Context(), fmt.Sprintf(end, id)) // it may have ended
+			}
+			if len(ids) > 0 {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
 	}
 }
 

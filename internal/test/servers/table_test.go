@@ -301,45 +301,6 @@ func lockBesideEqual(t *testing.T, r *sqllock.Registry) {
 	callers.Wait()
 }
 
-// lockTable creates a lock table whose times have a type, and the rest of it as it stands in suffix.
-func lockTable(t *testing.T, db *dbtest.DB, created, expired, suffix string) {
-	t.Helper()
-	must(t, check.ErrorOf(db.DB.ExecContext(t.Context(), `CREATE TABLE INT_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),
-		CREATED_DATE `+created+` NOT NULL, EXPIRED_AFTER `+expired+` NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`+suffix)))
-}
-
-// A session would read times with a time zone in its own, and a lease that is rounded to a second ends before its
-// holder knows. What a time is made of makes no difference.
-func TestTable_TimesThatAreNoneForALease(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		open             func(testing.TB) *dbtest.DB
-		created, expired string
-		want             []string // nothing if the table is as it should be
-	}{
-		"MariaDB, TIMESTAMP":       {dbtest.MySQL, "DATETIME(6)", "TIMESTAMP(6)", []string{"column EXPIRED_AFTER", "TIMESTAMP", "DATETIME(6)"}},
-		"MySQL, TIMESTAMP":         {dbtest.OracleMySQL, "TIMESTAMP(6)", "DATETIME(6)", []string{"column CREATED_DATE", "TIMESTAMP", "DATETIME(6)"}},
-		"PostgreSQL, TIMESTAMPTZ":  {dbtest.Postgres, "TIMESTAMP", "TIMESTAMPTZ", []string{"column EXPIRED_AFTER is timestamp with time zone", "without time zone"}},
-		"PostgreSQL, whole second": {dbtest.Postgres, "TIMESTAMP(0)", "TIMESTAMPTZ(0)", []string{"column CREATED_DATE is timestamp(0) without", "column EXPIRED_AFTER is timestamp(0) with"}},
-		"PostgreSQL, a domain":     {dbtest.Postgres, "TIMESTAMP", "TIME_OF_LEASE", nil},
-		"MariaDB, whole seconds":   {dbtest.MySQL, "DATETIME", "DATETIME", []string{"column CREATED_DATE", "DATETIME(6)"}},
-		"MariaDB, milliseconds":    {dbtest.MySQL, "DATETIME(3)", "DATETIME(3)", nil},
-		"PostgreSQL, milliseconds": {dbtest.Postgres, "TIMESTAMP(3)", "TIMESTAMP(3)", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := test.open(t)
-			if test.expired == "TIME_OF_LEASE" {
-				db.DB.MustExecContext(t.Context(), "CREATE DOMAIN TIME_OF_LEASE AS TIMESTAMP(6)")
-			}
-			lockTable(t, db, test.created, test.expired, "")
-			for driver, pool := range driversOf(t, db, db.DSN) {
-				refusedTable(t, driver, pool, db, nil, test.want...)
-			}
-		})
-	}
-}
-
 // driversOf returns a pool of each driver.
 func driversOf(t *testing.T, db *dbtest.DB, dsn string) map[string]*sqlx.DB {
 	t.Helper()
@@ -348,50 +309,6 @@ func driversOf(t *testing.T, db *dbtest.DB, dsn string) map[string]*sqlx.DB {
 		pools["pgx"] = db.OpenDSN(t, "pgx", dsn)
 	}
 	return pools
-}
-
-// refusedTable checks that a repository is refused with ErrSchema, for these reasons, or accepted if there are none.
-func refusedTable(t *testing.T, driver string, pool *sqlx.DB, db *dbtest.DB, keys sqllock.KeyMapper, reasons ...string) {
-	t.Helper()
-	_, err := sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Keys: keys, DisableFencing: true})
-	if (err != nil) != (len(reasons) > 0) || err != nil && !errors.Is(err, sqllock.ErrSchema) {
-		t.Errorf("%s: %v", driver, err)
-	}
-	for _, reason := range reasons {
-		if err != nil && !strings.Contains(err.Error(), reason) {
-			t.Errorf("%s: no %q in: %v", driver, reason, err)
-		}
-	}
-}
-
-// Joint releases name the rows of a table by what a view of it lacks.
-func TestTable_ViewIsRefused(t *testing.T) {
-	t.Parallel()
-	databases{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.MySQL, "MySQL": dbtest.OracleMySQL}.each(t, func(t *testing.T, db *dbtest.DB) {
-		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Prefix: "REAL_"}))
-		db.DB.MustExecContext(t.Context(), "CREATE VIEW INT_LOCK AS SELECT * FROM REAL_LOCK")
-		refusedTable(t, db.Driver, db.DB, db, nil, "INT_LOCK", "view", "Prefix")
-	})
-}
-
-// Without a primary key the statement that acquires would insert a row for each holder.
-func TestTable_WithoutAPrimaryKeyIsRefused(t *testing.T) {
-	t.Parallel()
-	mysqls.each(t, func(t *testing.T, db *dbtest.DB) {
-		lockTable(t, db, "DATETIME(6)", "DATETIME(6)", "")
-		db.DB.MustExecContext(t.Context(), "ALTER TABLE INT_LOCK DROP PRIMARY KEY")
-		refusedTable(t, db.Driver, db.DB, db, nil, "INT_LOCK has no primary key (LOCK_KEY, REGION)")
-	})
-}
-
-// A server whose column lacks a character may store a question mark, which no statement finds again.
-func TestTable_ColumnThatLacksCharactersIsRefused(t *testing.T) {
-	t.Parallel()
-	mysqls.each(t, func(t *testing.T, db *dbtest.DB) {
-		lockTable(t, db, "DATETIME(6)", "DATETIME(6)", " CHARACTER SET utf8mb3")
-		refusedTable(t, db.Driver, db.DB, db, sqllock.PlainKeys, "LOCK_KEY of INT_LOCK has the character set utf8mb3", "CONVERT TO CHARACTER SET utf8mb4")
-		refusedTable(t, db.Driver, db.DB, db, sqllock.SpringKeys) // these are ASCII
-	})
 }
 
 // Rows of other programs, with instants that the database cannot compute with, hide no others. MySQL takes a zero
@@ -417,4 +334,69 @@ func TestTable_InstantsOfOthers(t *testing.T) {
 		}
 		must(t, r.ReleaseAll(t.Context()))
 	})
+}
+
+// A driver that sends no fractions of seconds may have cut up to a second from the times of a row:
+// MySQL's for Java does so on each MariaDB that greets its clients as 5.5.5. A row without a fraction is
+// held for a second longer, by every statement.
+func TestTable_TimesWithoutFractions(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []dialect.Layout{dialect.Spring6, dialect.Spring7} {
+		t.Run(layout.String(), func(t *testing.T) {
+			t.Parallel()
+			mysqls.each(t, func(t *testing.T, db *dbtest.DB) {
+				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
+				options := &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, TTL: ttl}
+				r := repository(t, db, options)
+				both := check.Value(newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl}).ObtainAll("joint", "other"))(t)
+				other := *options
+				other.Region = "other"
+				swept := repository(t, db, &other)
+				for name, take := range map[string]func() (taken bool){
+					"one": func() bool { return check.Value(r.Acquire(t.Context(), "one", r.NewHolder(), ttl))(t).Acquired },
+					"joint": func() bool {
+						_, err := both.TryLock(t.Context())
+						if !errors.Is(err, sqllock.ErrNotAcquired) {
+							must(t, err)
+						}
+						return err == nil
+					},
+					"swept":  func() bool { return check.Value(swept.DeleteExpired(t.Context()))(t) > 0 },
+					"peeked": func() bool { row, _, err := r.Peek(t.Context(), "peeked"); must(t, err); return row.Expired() },
+				} {
+					t.Run(name, func(t *testing.T) {
+						t.Parallel()
+						takenASecondLate(t, db, layout, name, take)
+					})
+				}
+			})
+		})
+	}
+}
+
+// takenASecondLate writes a row whose lease ends soon, in a whole second, and calls take until the row is taken.
+func takenASecondLate(t *testing.T, db *dbtest.DB, layout dialect.Layout, key string, take func() bool) {
+	t.Helper()
+	end := check.Value(scalar[string](t, db, "SELECT CAST(UTC_TIMESTAMP() + INTERVAL 1 SECOND AS CHAR)"))(t)
+	columns, values := "CREATED_DATE, EXPIRED_AFTER", "'2026-01-01', '"+end+"'"
+	if layout == dialect.Spring6 {
+		columns, values = "CREATED_DATE", fmt.Sprintf("'%s' - INTERVAL %d SECOND", end, int(ttl.Seconds()))
+	}
+	region := "DEFAULT"
+	if key == "swept" {
+		region = "other"
+	}
+	must(t, check.ErrorOf(db.DB.ExecContext(t.Context(), "INSERT INTO INT_LOCK (LOCK_KEY, REGION, CLIENT_ID, "+columns+") VALUES ('"+key+"', '"+region+"', 'java', "+values+")")))
+	for !take() { //nolint:revive // it takes two seconds at most
+	}
+	late := check.Value(scalar[float64](t, db, "SELECT TIMESTAMPDIFF(MICROSECOND, '"+end+"', UTC_TIMESTAMP(6)) / 1e6"))(t)
+	if late < 1 {
+		t.Errorf("taken %v s after the end that the row has", late)
+	}
+}
+
+func scalar[T any](t *testing.T, db *dbtest.DB, query string) (value T, err error) {
+	t.Helper()
+	err = db.DB.GetContext(t.Context(), &value, query)
+	return value, err
 }

@@ -186,7 +186,9 @@ func (k *worker) ended(a *attempt, limit time.Duration, err error) {
 	a.end(err)
 	k.timely(a.name, a.began, a.within(limit)+k.handedOverLate()+slack)
 	k.expect(a.name, err, sqllock.ErrNotAcquired, sqllock.ErrDatabase, sqllock.ErrCapacity)
-	if errors.Is(err, sqllock.ErrDatabase) && k.world.isSettled() && !k.world.mayBeTooLate(err, a.began) {
+	// Statements that wait for each other may take longer than a short wait.
+	silent := limit < batchTimeout && errors.Is(err, bounded.ErrNoAnswer)
+	if errors.Is(err, sqllock.ErrDatabase) && k.world.isSettled() && !silent && !k.world.mayBeTooLate(err, a.began) {
 		k.world.violated("error", "%s: %s, while nothing is wrong: %v", k.name, a.name, err)
 	}
 	a.checkOwnRow(err)

@@ -1,11 +1,12 @@
 // Package wire has a proxy between a client and a server of the tests. It counts round trips on
-// the wire, breaks connections, has them die silently, and leads new ones to another server.
+// the wire, delays answers, breaks connections, has them die silently, and leads new ones to another server.
 package wire
 
 import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sqllock/sqllock/internal/test/check"
 )
@@ -20,6 +21,8 @@ type Proxy struct {
 	silent bool   // new connections get no answer
 	links  map[*link]struct{}
 	trips  int
+	lost   int // the round trip from now on whose answer is lost, or 0
+	delay  time.Duration
 
 	refused int // connections while the server was away
 
@@ -33,6 +36,7 @@ type link struct {
 	client, server net.Conn
 	sent           func([]byte) // sees what the client sends; may be nil
 	asking         bool         // the client has sent last
+	lost           bool         // so is the answer
 	frozen         bool         // nothing is forwarded any more
 }
 
@@ -69,6 +73,22 @@ func (p *Proxy) Trips() int {
 	trips := p.trips
 	p.trips = 0
 	return trips
+}
+
+// Lose has the answer of the n-th round trip from now on lost: what the client sends is forwarded, and the
+// connection breaks. It reports whether that of the last call was.
+func (p *Proxy) Lose(n int) (last bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, p.lost = p.lost == 0, n
+	return last
+}
+
+// Delay has what the server sends arrive so much later from now on, as over a longer way.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
 }
 
 // LeadTo breaks all connections, and leads new ones to another server, or to none if target
@@ -168,13 +188,20 @@ func (p *Proxy) pass(l *link, to, from net.Conn, asking bool) {
 		if err != nil {
 			break
 		}
-		if !p.note(l, asking) {
+		forwards, breaks := p.note(l, asking)
+		if !forwards {
 			return // the connection stays open
+		}
+		if !asking {
+			time.Sleep(p.later())
 		}
 		if asking && l.sent != nil {
 			l.sent(buffer[:n])
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {
+			break
+		}
+		if breaks {
 			break
 		}
 	}
@@ -187,17 +214,29 @@ func (p *Proxy) pass(l *link, to, from net.Conn, asking bool) {
 	delete(p.links, l)
 }
 
+// later returns how much later an answer is forwarded.
+func (p *Proxy) later() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.delay
+}
+
 // note counts a round trip when the client begins to send. It is called before the data is
-// forwarded, so that an answer comes after what it answers. It reports whether to forward it.
-func (p *Proxy) note(l *link, asking bool) bool {
+// forwarded, so that an answer comes after what it answers. It reports whether to forward it, and whether the
+// connection breaks then.
+func (p *Proxy) note(l *link, asking bool) (forwards, breaks bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l.frozen {
-		return false
+		return false, false
 	}
 	if asking && !l.asking {
 		p.trips++
+		if p.lost > 0 {
+			p.lost--
+			breaks = p.lost == 0
+		}
 	}
-	l.asking = asking
-	return true
+	l.asking, l.lost = asking, l.lost || breaks
+	return asking || !l.lost, breaks
 }

@@ -1,6 +1,9 @@
 package server
 
-import "context"
+import (
+	"context"
+	"fmt"
+)
 
 // The settings that the other servers turn off.
 var (
@@ -19,6 +22,15 @@ func DurablePostgres(ctx context.Context) (Recipe, error) {
 func DurableMariaDB(ctx context.Context) (Recipe, error) {
 	recipe, err := mariadbHere(ctx)
 	return recipe.With(durableMariaDB...), err
+}
+
+// DurableOracleMySQL is the recipe of [StartOracleMySQL] for a server that loses no committed transaction.
+func DurableOracleMySQL(ctx context.Context) (Recipe, error) {
+	root, err := FetchOracleMySQL(ctx)
+	if err != nil {
+		return Recipe{}, fmt.Errorf("find Oracle's MySQL: %w", err)
+	}
+	return oracleMySQL(root).With(durableMariaDB...).With("--sync-binlog=1"), nil
 }
 
 // StartDurablePostgres starts a server by the recipe of [DurablePostgres].

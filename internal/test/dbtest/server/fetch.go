@@ -107,7 +107,23 @@ func FetchOracleMySQL(ctx context.Context) (root string, err error) {
 	if err := onlyAMD64(); err != nil {
 		return "", err
 	}
-	return fetched(ctx, "mysql-sid", fetchMySQL)
+	return fetched(ctx, "mysql-sid", fetchDebian, "sid", "usr/sbin/mysqld", "mysql-server-core")
+}
+
+// fetchDebian fetches packages of another suite of Debian with all of their libraries. Its arguments are the
+// suite, the server's program and the packages.
+//
+//go:embed fetch_debian.sh
+var fetchDebian string
+
+// withLibraries returns the command of a program that fetchDebian has put below root. The machine's own C library
+// may be too old.
+func withLibraries(root, program string) []string {
+	return []string{
+		filepath.Join(root, "usr/lib64/ld-linux-x86-64.so.2"),
+		"--library-path", filepath.Join(root, "usr/lib/x86_64-linux-gnu"),
+		"--argv0", program, program,
+	}
 }
 
 //go:embed fetch_patroni.sh

@@ -24,6 +24,8 @@ const (
 	MySQLVariable = "SQLLOCK_TEST_MYSQL"
 	// PostgresNewestVariable is like PostgresVariable, for the newest major version.
 	PostgresNewestVariable = "SQLLOCK_TEST_POSTGRES_NEWEST"
+	// MariaDBNewestVariable is like MySQLVariable, for MariaDB's newest long-term series.
+	MariaDBNewestVariable = "SQLLOCK_TEST_MARIADB_NEWEST"
 	// OracleMySQLVariable is like MySQLVariable, for Oracle's MySQL.
 	OracleMySQLVariable = "SQLLOCK_TEST_ORACLE_MYSQL"
 	// TiDBVariable is like MySQLVariable, for TiDB.
@@ -40,6 +42,7 @@ const (
 	PgBouncer      = "pgbouncer"
 	MySQL          = "mysql" // if it is started here: MariaDB
 	PostgresNewest = "postgres-newest"
+	MariaDBNewest  = "mariadb-newest"
 	OracleMySQL    = "oracle-mysql"
 	TiDB           = "tidb"
 	Spring         = "spring"
@@ -67,6 +70,7 @@ var Kinds = []Kind{
 	{Name: PgBouncer, Title: "PgBouncer", Variable: PgBouncerVariable, Start: StartPgBouncer, Behind: Postgres},
 	{Name: PostgresNewest, Title: "PostgreSQL's newest major version", Variable: PostgresNewestVariable, Start: alone(StartPostgresNewest)},
 	{Name: MySQL, Title: "MariaDB", Variable: MySQLVariable, Start: alone(StartMariaDB)},
+	{Name: MariaDBNewest, Title: "MariaDB's newest long-term series", Variable: MariaDBNewestVariable, Start: alone(StartMariaDBNewest)},
 	{Name: OracleMySQL, Title: "Oracle's MySQL", Variable: OracleMySQLVariable, Start: alone(StartOracleMySQL)},
 	{Name: TiDB, Title: "TiDB", Variable: TiDBVariable, Start: alone(StartTiDB)},
 	{Name: Spring, Title: "Spring Integration"},
@@ -104,11 +108,15 @@ var ErrUnknownKind = errors.New("no such server")
 
 // Required reports whether tests fail, and are not skipped, if the named server is missing. That
 // is so if SQLLOCK_REQUIRE contains the name. If SQLLOCK_REQUIRE is empty, CI=true requires
-// the servers of Debian's packages.
+// the servers of Debian's packages, and a full run also those that are fetched: without them it would leave out
+// cells, and end well. TiDB may be missing, since it has to be compiled.
 func Required(name string) (bool, error) {
 	names, err := listed(RequireVariable)
 	if len(names) == 0 && os.Getenv("CI") == "true" {
 		names = []string{SQLite, Postgres, PgBouncer, MySQL}
+		if os.Getenv(AllVariable) != "" {
+			names = append(names, PostgresNewest, MariaDBNewest, OracleMySQL)
+		}
 	}
 	return slices.Contains(names, name), err
 }

@@ -24,7 +24,13 @@ func mariadbHere(ctx context.Context) (Recipe, error) {
 	if err != nil {
 		return Recipe{}, fmt.Errorf("find MariaDB: %w", err)
 	}
-	return mariadb(Find("mariadbd")), nil
+	r := mariadb("mariadb", func(dir string) []string { return append([]string{Find("mariadbd")}, mariadbData(dir)...) })
+	r.Create = func(dir string) []string {
+		return append(append([]string{Find("mariadb-install-db")}, mariadbData(dir)...),
+			"--auth-root-authentication-method=normal", "--skip-test-db",
+			"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M")
+	}
+	return r, nil
 }
 
 // mariadbUser is run at every start of the server.
@@ -33,33 +39,29 @@ CREATE USER IF NOT EXISTS sqllock@'%' IDENTIFIED BY 'sqllock';
 GRANT ALL ON *.* TO sqllock@'%' WITH GRANT OPTION;
 `
 
-// mariadb is the recipe for the MariaDB server at the given path.
-func mariadb(daemon string) Recipe {
-	common := func(dir string) []string {
-		arguments := []string{
-			"--no-defaults",
-			"--datadir=" + filepath.Join(dir, "data"),
-			// Not the system's directory: a server that starts removes the files of
-			// other servers there.
-			"--tmpdir=" + dir,
-		}
-		if isRoot() {
-			arguments = append(arguments, "--user=root") // without it, the server refuses to run as root
-		}
-		return arguments
+// mariadbData are the arguments that name the data directory below dir.
+func mariadbData(dir string) []string {
+	arguments := []string{
+		"--no-defaults",
+		"--datadir=" + filepath.Join(dir, "data"),
+		// Not the system's directory: a server that starts removes the files of
+		// other servers there.
+		"--tmpdir=" + dir,
 	}
-	r := mysqlRecipe("mariadb", func(dir string) []string { return append([]string{daemon}, common(dir)...) },
+	if isRoot() {
+		arguments = append(arguments, "--user=root") // without it, the server refuses to run as root
+	}
+	return arguments
+}
+
+// mariadb is the recipe for the MariaDB server that the command runs on the data below dir; Create is missing.
+func mariadb(name string, command func(dir string) []string) Recipe {
+	return mysqlRecipe(name, command,
 		"--performance-schema=OFF",
 		"--innodb-flush-log-at-trx-commit=0",
 		"--innodb-doublewrite=OFF",
 		"--innodb-log-file-size=16M",
 		"--innodb-buffer-pool-size=64M")
-	r.Create = func(dir string) []string {
-		return append(append([]string{Find("mariadb-install-db")}, common(dir)...),
-			"--auth-root-authentication-method=normal", "--skip-test-db",
-			"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M")
-	}
-	return r
 }
 
 // mysqlRecipe is what the recipes of MariaDB and of Oracle's MySQL have in common; create is missing.

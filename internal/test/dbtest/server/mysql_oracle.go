@@ -2,13 +2,9 @@ package server
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"path/filepath"
 )
-
-//go:embed fetch_mysql.sh
-var fetchMySQL string
 
 // StartOracleMySQL starts Oracle's MySQL with its data in dir. It is downloaded once from
 // Debian's suite sid into the user's cache. The suite changes, so another machine may get
@@ -23,24 +19,19 @@ func StartOracleMySQL(ctx context.Context, dir string) (*Server, error) {
 
 // OracleMySQLDaemon returns the command of the MySQL below root, as [FetchOracleMySQL] returns it, with its data in dir.
 func OracleMySQLDaemon(root, dir string) []string {
-	daemon := filepath.Join(root, "usr/sbin/mysqld")
-	arguments := []string{
-		// The machine's own C library may be too old.
-		filepath.Join(root, "usr/lib64/ld-linux-x86-64.so.2"),
-		"--library-path", filepath.Join(root, "usr/lib/x86_64-linux-gnu"),
-		"--argv0", daemon, daemon,
+	arguments := append(withLibraries(root, filepath.Join(root, "usr/sbin/mysqld")),
 		"--no-defaults",
-		"--basedir=" + filepath.Join(root, "usr"),
-		"--lc-messages-dir=" + filepath.Join(root, "usr/share/mysql"),
-		"--plugin-dir=" + filepath.Join(root, "usr/lib/mysql/plugin"),
-		"--datadir=" + filepath.Join(dir, "data"),
+		"--basedir="+filepath.Join(root, "usr"),
+		"--lc-messages-dir="+filepath.Join(root, "usr/share/mysql"),
+		"--plugin-dir="+filepath.Join(root, "usr/lib/mysql/plugin"),
+		"--datadir="+filepath.Join(dir, "data"),
 		// Not the system's directory: a server that starts removes the files of
 		// other servers there.
-		"--tmpdir=" + dir,
+		"--tmpdir="+dir,
 		"--secure-file-priv=NULL", // the default is a directory of an installed server
 		"--innodb-buffer-pool-size=64M",
 		"--innodb-redo-log-capacity=64M", // with less, creation waits for checkpoints
-	}
+	)
 	if isRoot() {
 		arguments = append(arguments, "--user=root") // without it, the server refuses to run as root
 	}

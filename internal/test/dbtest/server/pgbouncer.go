@@ -31,6 +31,12 @@ var errNoTarget = errors.New("its URL must name a host and a user")
 // ignore both. It does not ignore search_path, which it could not keep: an error is better
 // than tables in the wrong schema. Use one database for each test.
 func StartPgBouncer(ctx context.Context, dir, postgresURL string) (*Server, error) {
+	return StartPgBouncerWith(ctx, dir, postgresURL)
+}
+
+// StartPgBouncerWith is StartPgBouncer with more lines for the configuration file. The last
+// line of a setting counts.
+func StartPgBouncerWith(ctx context.Context, dir, postgresURL string, more ...string) (*Server, error) {
 	target, err := pgbouncerTarget(postgresURL)
 	if err != nil {
 		return nil, fmt.Errorf("put PgBouncer in front of PostgreSQL: %w", err)
@@ -38,7 +44,7 @@ func StartPgBouncer(ctx context.Context, dir, postgresURL string) (*Server, erro
 	if err := Ensure(ctx, []string{"pgbouncer"}, "pgbouncer"); err != nil {
 		return nil, fmt.Errorf("find PgBouncer: %w", err)
 	}
-	return Start(ctx, pgbouncer(target), dir)
+	return Start(ctx, pgbouncer(target, more...), dir)
 }
 
 // pgbouncerTarget translates a URL into the format of PgBouncer's configuration file.
@@ -68,14 +74,14 @@ func PgBouncerSettings(address string, port int, target string, more ...string) 
 }
 
 // pgbouncer is the recipe for a PgBouncer in front of the target.
-func pgbouncer(target string) Recipe {
+func pgbouncer(target string, more ...string) Recipe {
 	return Recipe{
 		Name:         PgBouncer,
 		Driver:       "postgres",
 		Unprivileged: true,
 		Files: func(port int) map[string]string {
-			return map[string]string{"pgbouncer.ini": PgBouncerSettings("127.0.0.1", port, target, "server_tls_sslmode = prefer",
-				"server_idle_timeout = 5")} // tests leave databases behind, each with connections
+			settings := []string{"server_tls_sslmode = prefer", "server_idle_timeout = 5"} // tests leave databases behind, each with connections
+			return map[string]string{"pgbouncer.ini": PgBouncerSettings("127.0.0.1", port, target, append(settings, more...)...)}
 		},
 		Serve: func(dir string, _ int) []string {
 			return []string{Find("pgbouncer"), filepath.Join(dir, "pgbouncer.ini")}

@@ -186,6 +186,13 @@ func (s *Server) Kill() error {
 	return nil
 }
 
+// HasEnded reports whether the server has ended by itself.
+func (s *Server) HasEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process != nil && s.process.HasEnded()
+}
+
 // Processes returns the ids of its processes, if it is up.
 func (s *Server) Processes() []int {
 	s.mu.Lock()

@@ -1,9 +1,10 @@
-# Fetches Oracle's MySQL server from Debian's suite sid, the only one that has it,
-# into the directory $1, with all of its libraries, the C library too. Nothing
-# is installed: apt gets a root of its own in which no package is installed yet,
-# so that it fetches every dependency.
+# Fetches packages from a suite of Debian that this machine does not run into the directory $1,
+# with all of their libraries, the C library too. $2 is the suite, $3 the server's program below $1;
+# the packages follow. Nothing is installed: apt gets a root of its own in which no package is
+# installed yet, so that it fetches every dependency.
 set -euo pipefail
-dir=$1 apt=$1/apt
+dir=$1 apt=$1/apt suite=$2 program=$3
+shift 3
 mkdir -p "$apt"/etc/apt/{apt.conf.d,preferences.d,trusted.gpg.d} \
   "$apt"/var/{lib/apt/lists/partial,cache/apt/archives/partial,lib/dpkg}
 : >"$apt/var/lib/dpkg/status"
@@ -11,11 +12,11 @@ mkdir -p "$apt"/etc/apt/{apt.conf.d,preferences.d,trusted.gpg.d} \
 # The machine's own mirror and, if it has one, its proxy.
 mirror=$(awk '/^URIs:/ { print $2; exit }' /etc/apt/sources.list.d/debian.sources 2>/dev/null || true)
 [ "$mirror" ] || mirror=$(awk '$1 == "deb" { sub(/\[[^]]*\]/, ""); print $2; exit }' /etc/apt/sources.list 2>/dev/null || true)
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:?this machine has no Debian mirror} sid main" \
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:?this machine has no Debian mirror} $suite main" \
   >"$apt/etc/apt/sources.list"
 {
   apt-config dump | grep -E '^Acquire::https?::' || true
-  # A mirror's copy of sid may be past the date until which it calls itself valid.
+  # A mirror's copy of a suite may be past the date until which it calls itself valid.
   cat <<END
 Dir "$apt";
 Dir::State::status "$apt/var/lib/dpkg/status";
@@ -32,12 +33,12 @@ END
 export APT_CONFIG=$apt/apt.conf
 quietly() { setpriv --pdeathsig KILL apt-get -qq "$@"; }
 quietly update
-quietly install --yes --no-install-recommends --download-only mysql-server-core
+quietly install --yes --no-install-recommends --download-only "$@"
 
 for package in "$apt"/var/cache/apt/archives/*.deb; do
   case ${package##*/} in *perl*) continue ;; esac # wanted by scripts only
   dpkg -x "$package" "$dir"
 done
-rm -rf "$apt" "$dir"/usr/bin "$dir"/usr/share/{doc,man,lintian,bug}
+rm -rf "$apt" "$dir"/usr/share/{doc,man,lintian,bug}
 "$dir/usr/lib64/ld-linux-x86-64.so.2" --library-path "$dir/usr/lib/x86_64-linux-gnu" \
-  "$dir/usr/sbin/mysqld" --version # a break of sid is found here, before it is kept
+  "$dir/$program" --version # a break of a suite is found here, before it is kept
