@@ -114,8 +114,8 @@ model: ## check the protocol as a model, exhaustively, and that the checker catc
 	dev/model/check
 
 .PHONY: reliability
-reliability: ## run all failure tests and update docs/reliability.md (17 minutes)
-	SQLLOCK_SERVERS=postgres,mysql SQLLOCK_REQUIRE=postgres,mysql $(WITH_SERVERS) -- $(GO) -C dev/reliability test . -count=1 -v -timeout=30m -full -page=$(CURDIR)/docs/reliability.md
+reliability: ## run all failure tests and update docs/reliability.md (22 minutes)
+	SQLLOCK_SERVERS=postgres,mysql SQLLOCK_REQUIRE=postgres,mysql $(WITH_SERVERS) -- $(GO) -C dev/reliability test . -count=1 -v -timeout=45m -full -page=$(CURDIR)/docs/reliability.md
 
 # HISTORY=dir keeps what the workers did; CLUSTERSFLAGS='-run TestGalera -seed 7' runs a part of it.
 CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test ./clusters -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))
@@ -125,12 +125,12 @@ test-clusters: ## break Galera, Group Replication, Patroni, PgBouncer, Vitess an
 	$(CLUSTERS) -parallel=3 -timeout=30m $(CLUSTERSFLAGS)
 
 .PHONY: clusters
-clusters: ## break them for ten minutes each and update docs/clusters.md (an hour and a half, root)
-	SQLLOCK_REQUIRE=galera,group-replication,patroni,pgbouncer,vitess,tidb-cluster $(CLUSTERS) -parallel=2 -timeout=4h -full=10m -page=$(CURDIR)/docs/clusters.md $(CLUSTERSFLAGS)
+clusters: ## break them for ten minutes each and update dev/reliability/clusters/RESULTS.md (an hour and a half, root)
+	SQLLOCK_REQUIRE=galera,group-replication,patroni,pgbouncer,vitess,tidb-cluster $(CLUSTERS) -parallel=2 -timeout=4h -full=10m -page=$(CURDIR)/dev/reliability/clusters/RESULTS.md $(CLUSTERSFLAGS)
 
 .PHONY: test-interop
 test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)
-	SQLLOCK_SERVERS=postgres,mysql $(WITH_SERVERS) -- $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./dev/interop/...
+	SQLLOCK_SERVERS=postgres,mysql,oracle-mysql $(WITH_SERVERS) -- $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./dev/interop/...
 
 .PHONY: test-adapters
 test-adapters: ## run the adapters with the libraries that they are for (1 minute)
@@ -168,16 +168,16 @@ bench: ## compare with other lock libraries (20 minutes; RUNS=3 as for the pages
 	mkdir -p testdata/bench
 	set -e; for raw in $(RAW); do $(GO) -C dev/bench run . run -out ../../$$raw; done
 	$(GO) -C dev/bench run . report -in $(subst $(space),$(comma),$(RAW:%=../../%)) \
-		-doc ../../docs/performance.md -doc ../../docs/benchmarks.md -pictures ../../docs/pictures
+		-doc RESULTS.md -pictures ../../docs/pictures
 
 CONTENTION = 10s
 CONTENDED = $(foreach run,$(shell seq $(RUNS)),testdata/bench/contention$(run).json)
 
 .PHONY: contention
-contention: ## have processes compete for locks, ours and others', and update docs/fairness.md (12 minutes; RUNS=3 as for the page)
+contention: ## have processes compete for locks, ours and others', and update dev/bench/CONTENTION.md (12 minutes; RUNS=3 as for the page)
 	mkdir -p testdata/bench
 	set -e; for raw in $(CONTENDED); do $(GO) -C dev/bench run . contention -for $(CONTENTION) -out ../../$$raw; done
-	$(GO) -C dev/bench run . report -in $(subst $(space),$(comma),$(CONTENDED:%=../../%)) -doc ../../docs/fairness.md -pictures ../../docs/pictures
+	$(GO) -C dev/bench run . report -in $(subst $(space),$(comma),$(CONTENDED:%=../../%)) -doc CONTENTION.md -pictures ../../docs/pictures
 
 .PHONY: bench-smoke
 bench-smoke: ## check that all contenders and loads of the benchmark work (1 minute)
