@@ -33,7 +33,9 @@ func (x *execution) claimPlain(registry *sqllock.Registry) (claim, error) {
 	if err != nil {
 		return claim{}, err
 	}
-	lock = lock.WithMinHold(x.minHold)
+	if !x.untilSuccess {
+		lock = lock.WithMinHold(x.minHold)
+	}
 	return claim{lock.Lock, lock.TryLockFor}, nil
 }
 

@@ -82,6 +82,7 @@ func Command(flags *connect.Flags) *cobra.Command {
 	wait.add(x, f)
 	f.DurationVar(&x.ttl, "ttl", defaultTTL, ttlHelp("lock"))
 	f.DurationVar(&x.minHold, "min-hold", 0, "keep the lock at least this long after it was acquired, even if the command ends sooner")
+	f.BoolVar(&x.untilSuccess, "until-success", false, "--min-hold only for a command that ended with 0: any other end frees the lock at once for the next try")
 	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lock is lost")
 	f.BoolVar(&x.noRenew, "no-renew", false, "do not renew the lease: the command has at most one time-to-live")
 	f.StringVar(&x.clientID, "client-id", "", clientIDHelp)
@@ -139,6 +140,8 @@ func (x *execution) check() error {
 		return exit.Usagef("--ttl %v: it must be at least %v", x.ttl, sqllock.MinTTL)
 	case x.minHold < 0:
 		return exit.Usagef("--min-hold %v is negative", x.minHold)
+	case x.untilSuccess && x.minHold == 0:
+		return exit.WithHint(exit.Usagef("--until-success needs --min-hold: how long a success counts"), "--min-hold 12h --until-success")
 	case x.grace < 0:
 		return exit.Usagef("--grace %v is negative", x.grace)
 	case x.conflict < 0 || x.conflict > 255:

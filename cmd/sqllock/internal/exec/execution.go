@@ -32,6 +32,7 @@ type execution struct {
 	ttl                 time.Duration
 	ttlGiven            bool // by the user, else the table decides
 	minHold             time.Duration
+	untilSuccess        bool // the minimum hold is for a command that ended with 0
 	grace               time.Duration
 	noRenew             bool
 	conflict            int // the exit code if the lock was not acquired before the timeout

@@ -24,7 +24,7 @@ func (x *execution) releaseAtOnce(h *holding) {
 
 // deleteKept deletes the rows that Close would keep for the minimum hold.
 func (x *execution) deleteKept(ctx context.Context, h *holding) (all error) {
-	if x.minHold == 0 {
+	if x.minHold == 0 || x.untilSuccess {
 		return nil
 	}
 	for _, key := range x.keys() {
@@ -32,6 +32,25 @@ func (x *execution) deleteKept(ctx context.Context, h *holding) (all error) {
 		all = errors.Join(all, err)
 	}
 	return all
+}
+
+// keep gives the lease of a command that has succeeded its minimum hold. Without it the release frees the lock at once.
+func (x *execution) keep(h *holding) {
+	ctx := h.lease.Context()
+	_, err := answered(ctx, answerTimeout, func() (none struct{}, err error) {
+		lock, err := h.registry.ObtainAll(x.keys()...)
+		if err != nil {
+			return none, err
+		}
+		again, err := lock.WithMinHold(x.minHold).TryLock(ctx) // enters the lease once more
+		if err != nil {
+			return none, err
+		}
+		return none, again.Unlock(ctx)
+	})
+	if err != nil && ctx.Err() == nil { // else the release says that the lock is lost
+		x.printf("the lock %q has no minimum hold, and the command may run again at once: %s", x.name(), exit.Text(err))
+	}
 }
 
 // release releases the lease. It returns an error if the lock was lost before. After any other

@@ -30,6 +30,9 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	x.attend(h.lease.Context(), child, guard.lost(), signals)
 	acted := guard.dismiss()
 	code := child.ExitCode()
+	if code == 0 && x.untilSuccess {
+		x.keep(h)
+	}
 	if lost := x.release(h.lease); lost != nil || acted {
 		return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v%s", x.name(), child.State, x.loss(h, lost))}
 	}
