@@ -56,13 +56,14 @@ func TestSort(t *testing.T) {
 		{Row: sqllock.Row{LockKey: "1", Region: "B", Holder: "c", Age: 2, Left: 9}, Key: "b"},
 		{Row: sqllock.Row{LockKey: "2", Region: "A", Holder: "a", Age: 3, Left: 9}, Key: "A"},
 		{Row: sqllock.Row{LockKey: "3", Region: "A", Holder: "b", Age: 1, Left: 7}, Key: "c"},
+		{Row: sqllock.Row{LockKey: "4", Region: "C", Holder: "d", Age: 9, Left: -5}, Key: "d"},
 	}
 	for order, want := range map[Order]string{
-		"key": "213", "-key": "312", "region": "231", "holder": "231", "age": "312", Oldest: "213", "left": "321", "-left": "213", "what": "231",
+		"key": "2134", "-key": "4312", "region": "2314", "holder": "2314", "age": "3124", Oldest: "2134", "left": "3214", "-left": "2134", "what": "2314",
 	} {
 		sorted := slices.Clone(locks)
 		Sort(sorted, order)
-		check.Equal(t, string(order), sorted[0].LockKey+sorted[1].LockKey+sorted[2].LockKey, want)
+		check.Equal(t, string(order), sorted[0].LockKey+sorted[1].LockKey+sorted[2].LockKey+sorted[3].LockKey, want)
 		if order.Valid() == (order == "what") {
 			t.Errorf("%s: valid %v", order, order.Valid())
 		}
@@ -154,5 +155,18 @@ func TestBars(t *testing.T) {
 	old := []Lock{{Row: sqllock.Row{LockKey: "z", Left: -time.Hour}}, {Row: sqllock.Row{LockKey: "y", Left: 1000 * time.Hour}}}
 	if bars.Fill(old); old[0].Full < 0 || old[1].Full != 1000*time.Hour {
 		t.Errorf("full %v, %v", old[0].Full, old[1].Full)
+	}
+}
+
+// TestAfter shows rows some time after they were read. That a held one has expired, only another reading can say.
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	held := Lock{Row: sqllock.Row{Age: 5 * time.Second, Left: 10 * time.Second}}.After(time.Minute)
+	if held.Expired() || held.HeldFor() != 65*time.Second {
+		t.Errorf("%+v, held for %v", held, held.HeldFor())
+	}
+	dead := Lock{Row: sqllock.Row{Age: 13 * time.Minute, Left: -11 * time.Minute}}.After(time.Minute)
+	if dead.Left != -12*time.Minute || dead.HeldFor() != 2*time.Minute {
+		t.Errorf("%+v, held for %v", dead, dead.HeldFor())
 	}
 }

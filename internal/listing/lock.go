@@ -60,6 +60,25 @@ func (l Lock) State() string {
 	}
 }
 
+// After returns the lock as it is some time after it was read. A lock that was held does not expire by that: only the
+// table says whether it was renewed since.
+func (l Lock) After(passed time.Duration) Lock {
+	held := !l.Expired()
+	l.Age += passed
+	if l.Left -= passed; held {
+		l.Left = max(l.Left, time.Nanosecond)
+	}
+	return l
+}
+
+// HeldFor returns how long the lock has been held, or was held until its lease ended.
+func (l Lock) HeldFor() time.Duration {
+	if l.Expired() {
+		return max(l.Age+l.Left, 0)
+	}
+	return l.Age
+}
+
 // acquisition is how a CLIENT_ID of sqllock ends: with the number of the acquisition.
 var acquisition = regexp.MustCompile(`^(.+)-([0-9a-f]{11}|k[0-9a-f]{10})$`)
 

@@ -38,7 +38,7 @@ func (o Order) By(column string) Order {
 func (o Order) Valid() bool { return slices.Contains(Columns, o.Column()) }
 
 // Sort sorts locks. Those that are equal, and all if the order is not valid, are sorted by region
-// and LOCK_KEY, so that rows do not change places without a reason.
+// and LOCK_KEY, so that rows do not change places without a reason. By times, locks that have expired come last.
 func Sort(locks []Lock, by Order) { slices.SortFunc(locks, by.compare()) }
 
 // SortGroups sorts groups in the same way.
@@ -54,9 +54,17 @@ func (o Order) compare() func(a, b Lock) int {
 		if o.Descending() {
 			first = -first
 		}
+		if o.byTime() && a.Expired() != b.Expired() {
+			first = 1
+			if b.Expired() {
+				first = -1
+			}
+		}
 		return cmp.Or(first, strings.Compare(a.Region, b.Region), strings.Compare(a.LockKey, b.LockKey))
 	}
 }
+
+func (o Order) byTime() bool { return o.Column() == "age" || o.Column() == "left" }
 
 func (o Order) column() func(a, b Lock) int {
 	switch o.Column() {
@@ -67,7 +75,7 @@ func (o Order) column() func(a, b Lock) int {
 	case "holder":
 		return func(a, b Lock) int { return strings.Compare(a.HeldBy(), b.HeldBy()) }
 	case "age":
-		return func(a, b Lock) int { return cmp.Compare(a.Age, b.Age) }
+		return func(a, b Lock) int { return cmp.Compare(a.HeldFor(), b.HeldFor()) }
 	case "left":
 		return func(a, b Lock) int { return cmp.Compare(a.Left, b.Left) }
 	default:

@@ -28,9 +28,9 @@ type view struct {
 	Columns       []columnView
 
 	ReadAt time.Time
-	Known  bool // something was read
+	Known  bool    // something was read
+	Read   float64 // how long ago, in seconds
 	Failed string
-	Age    string // of what is shown, if the last statement failed
 
 	Counts             map[string]int // of rows, by state
 	More               bool
@@ -88,6 +88,7 @@ type rowView struct {
 	Name, Client, Number string    `json:"-"` // safe to show
 	Count                string    `json:"-"` // of permits or readers, or ""
 	Others               int       `json:"-"` // rows of the same lock
+	HeldFor              float64   `json:"-"`
 	Since                time.Time `json:"-"`
 	Link                 string    `json:"-"` // to its own page, or ""
 	Hashed               bool      `json:"-"` // Name is a hash
@@ -127,7 +128,10 @@ func (p *page) view(ctx context.Context, q query) view {
 		Recorder: p.options.Recorder != nil, Checks: p.options.Check != nil,
 	}
 	if s.err != nil {
-		v.Failed, v.Age = s.err.Error(), duration(time.Since(s.at))
+		v.Failed = s.err.Error()
+	}
+	if v.Known {
+		v.Read = seconds(time.Since(s.at))
 	}
 	v.addCounts(s, p.reader.keys)
 	kept := p.options.Recorder.record()
@@ -196,17 +200,15 @@ func (p *page) addRows(ctx context.Context, v *view, s snapshot) {
 
 // row returns the line of a lock for the viewer with a query.
 func (p *page) row(q query, g listing.Group, s snapshot) rowView {
-	l, passed := g.Lock, time.Duration(0)
-	if !s.at.IsZero() {
-		passed = time.Since(s.at)
+	l := g.Lock
+	if !s.at.IsZero() && s.err == nil {
+		l = l.After(time.Since(s.at))
 	}
-	l.Age += passed
-	l.Left -= passed
 	client, number := l.Holder()
 	row := rowView{
 		ID: idOf(l), LockKey: l.LockKey, Region: l.Region, State: l.State(), Holder: l.Row.Holder,
-		Age: seconds(l.Age), Left: seconds(l.Left), Expired: l.Expired(), Count: g.Count(), Others: len(g.Rows) - 1,
-		Of: cmp.Or(l.Seat.Key, l.Seat.Of), Seat: strings.TrimSpace(l.Seat.Kind + " " + l.Seat.Number), Since: time.Now().Add(-l.Age),
+		Age: seconds(l.Age), HeldFor: seconds(l.HeldFor()), Left: seconds(l.Left), Expired: l.Expired(), Count: g.Count(), Others: len(g.Rows) - 1,
+		Of: cmp.Or(l.Seat.Key, l.Seat.Of), Seat: strings.TrimSpace(l.Seat.Kind + " " + l.Seat.Number), Since: s.at.Add(-g.Age),
 		Name: l.Name(), Client: printable.Text(client), Number: number,
 		Hashed: l.Key == "", Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3, Ended: seconds(-l.Left),
 	}

@@ -64,7 +64,19 @@
     return Math.floor(s / 86400) + ' d';
   }
 
+  // now says whether what is shown is what the table contains. If it is old, the times stand still.
+  function now(failed) {
+    const problem = live.querySelector('[data-read]');
+    live.classList.toggle('old', !!failed);
+    failed ||= problem.classList.contains('failed') ? 'not live' : '';
+    const late = +problem.dataset.read > 5;
+    if (failed) set(failed, 'failed');
+    else if (paused) set('paused', '');
+    else set(late ? 'read ' + duration(+problem.dataset.read) + ' ago' : 'live', late ? '' : 'live');
+  }
+
   function tick() {
+    if (state.classList.contains('failed')) return;
     const passed = (performance.now() - received) / 1000;
     for (const e of live.querySelectorAll('[data-left],[data-age]')) {
       const left = e.dataset.left !== undefined;
@@ -94,11 +106,11 @@
       wanted.innerHTML = text; // of a template that escapes; the policy allows no script in it
       received = performance.now();
       morph(live, wanted);
+      now();
       tick();
-      set(paused ? 'paused' : 'live', paused ? '' : 'live');
     } catch (err) {
       if (asked !== request) return;
-      set('no answer from this page', 'failed');
+      now('no answer from this page');
       next = everyAfterFailure;
     }
     asked = null;
@@ -136,7 +148,7 @@
   pause.addEventListener('click', () => {
     paused = !paused;
     pause.setAttribute('aria-pressed', String(paused));
-    set(paused ? 'paused' : 'live', paused ? '' : 'live');
+    now();
     resume();
   });
   let typing = 0;
@@ -191,7 +203,7 @@
   });
   window.addEventListener('popstate', () => location.reload());
   document.addEventListener('visibilitychange', resume);
-  set('live', 'live');
+  now();
   setInterval(() => { if (!document.hidden && !paused) tick(); }, matchMedia('(prefers-reduced-motion: reduce)').matches ? 1000 : 100);
   timer = setTimeout(fetchLive, every);
 })();

@@ -335,3 +335,39 @@ func TestNoAnswer(t *testing.T) {
 	b.until(`document.getElementById("state").textContent === "live"`)
 	b.quiet()
 }
+
+// TestOutage has the table go away and come back: what was read last stays, as it was, and is not called live.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, lockpage.Options{Roles: []string{"scheduler"}})
+	s.named("scheduler", "web-1:4711-00ff3a21c9e", 41*time.Hour, 21*time.Minute)
+	s.row("plain-1", "EAST", "web-1x", time.Minute, 2*time.Hour)
+	s.row("dead", "EAST", "web-1x", 13*time.Minute, -11*time.Minute)
+	rename := func(from, to string) {
+		t.Helper()
+		check.Must(s, check.ErrorOf(s.db.ExecContext(t.Context(), "ALTER TABLE "+from+" RENAME TO "+to)))
+	}
+	b := open(t, 900, 640)
+	b.run(chromedp.Navigate(s.url))
+	b.until(`document.getElementById("state").textContent === "live"`)
+	check.Equal(t, "the last row", is[string](b, `document.querySelector("tbody tr:last-child td.key").textContent + document.querySelector("tbody tr:last-child td.age").textContent`), "dead2 min 00 s")
+	rename("INT_LOCK", "GONE")
+	b.shows("The table cannot be read")
+	b.until(`document.getElementById("state").textContent === "not live"`)
+	const shown, colour = `document.querySelector("tbody tr").innerText`, `getComputedStyle(document.querySelector("tbody .key bdi")).color`
+	before, grey := is[string](b, shown), is[string](b, colour)
+	requests := s.live.Load()
+	for s.live.Load() < requests+2 {
+		time.Sleep(50 * time.Millisecond)
+	}
+	check.Equal(t, "after a while", is[string](b, shown), before)
+	if lowest := is[float64](b, contrast); lowest < 4.5 {
+		t.Errorf("a contrast of %.2f", lowest)
+	}
+	rename("GONE", "INT_LOCK")
+	b.until(`document.getElementById("state").textContent === "live"`)
+	if is[string](b, colour) == grey {
+		t.Error("what is live is grey")
+	}
+	b.quiet()
+}

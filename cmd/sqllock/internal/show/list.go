@@ -79,7 +79,7 @@ func List(flags *connect.Flags) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&l.names, "name", nil, "show this `KEY` instead of its hash, if it is in the table (repeatable)")
-	f.StringVar(&l.sort, "sort", "", "sort by key, region, holder, age or left; a minus before it means the greatest first (default: region and LOCK_KEY)")
+	f.StringVar(&l.sort, "sort", "", "sort by key, region, holder, age or left; a minus before it means the greatest first; by age or left, expired locks are last (default: region and LOCK_KEY)")
 	f.StringSliceVar(&l.states, "state", nil, "only locks in this `STATE`: held, kept, expired or finished (repeatable, or with commas)")
 	f.DurationVar(&l.olderThan, "older-than", 0, "only locks that were acquired longer ago than this")
 	f.BoolVar(&l.watch, "watch", false, "read the table again and again, until Ctrl-C")

@@ -15,8 +15,8 @@ import (
 	"github.com/sqllock/sqllock/internal/listing"
 )
 
-// around is how many lines a frame has beside those of locks: the summary, the head and the foot.
-const around = 4
+// around is how many lines a frame has besides those of locks and of warnings: the summary, the head and the foot.
+const around = 3
 
 // The styles of text. bubbletea leaves out colours where the terminal has none, or NO_COLOR is set.
 var (
@@ -63,7 +63,7 @@ func (m *model) View() tea.View {
 // frame returns the lines of the screen. In one that is too low, the last ones are left out but for the
 // foot, which has the questions.
 func (m *model) frame() []string {
-	lines := append([]string{m.head()}, strings.Split(ansi.Wrap(m.warning(), max(m.width, 1), ""), "\n")...)
+	lines := append([]string{m.head()}, m.warnings()...)
 	switch {
 	case m.helping:
 		lines = append(lines, m.scrolled(strings.Split(m.help.FullHelpView([][]key.Binding{m.bindings(inTable)}), "\n"))...)
@@ -93,7 +93,7 @@ func (m *model) lines() []string {
 		switch {
 		case lockOf(g) == m.selected:
 			line = reversed.Styled(ansi.Strip(line))
-		case g.Expired():
+		case g.Expired() || m.stale() != "":
 			line = faint.Styled(ansi.Strip(line))
 		}
 		lines = append(lines, line)
@@ -107,7 +107,7 @@ func (m *model) lines() []string {
 // scrolled returns those of lines that are visible between head and foot.
 func (m *model) scrolled(lines []string) []string {
 	m.view.SetWidth(m.width)
-	m.view.SetHeight(m.page() + 1)
+	m.view.SetHeight(m.page() + 1) // the head of the table is not there
 	m.view.SetContentLines(lines)
 	return strings.Split(m.view.View(), "\n")
 }
@@ -118,7 +118,11 @@ func (m *model) head() string {
 	if m.paused {
 		line += "  " + yellow.Styled("paused")
 	}
-	line += "  " + summary(m.reading)
+	if counts := summary(m.reading); m.stale() != "" {
+		line += "  " + faint.Styled(counts)
+	} else {
+		line += "  " + counts
+	}
 	if m.search != "" {
 		line += fmt.Sprintf("  search %q: %d", m.search, len(m.shown))
 	}
@@ -128,13 +132,30 @@ func (m *model) head() string {
 	return line
 }
 
-// warning returns what is said before a lock is unlocked.
-func (m *model) warning() string {
-	if m.mode != confirming {
-		return ""
+// warnings returns the lines below the head: why what is shown is old, what is said before a lock is unlocked, and a
+// message for which the foot is too short. There is at least one line, so that the table does not move for a short one.
+func (m *model) warnings() (lines []string) {
+	warn := func(text string, style ansi.Style) {
+		for line := range strings.SplitSeq(ansi.Wrap(text, max(m.width, 1), ""), "\n") {
+			lines = append(lines, style.Styled(line))
+		}
 	}
-	return red.Styled("unlock " + m.askedName + ", held by " + format.Printable(m.asked.Holder) + ": if it is alive, two processes will work at once")
+	if why := m.stale(); why != "" {
+		warn("The table cannot be read. This is what it contained "+format.Duration(max(m.now.Sub(m.at), 0))+" ago. "+why, red)
+	}
+	if m.mode == confirming {
+		warn("unlock "+m.askedName+", held by "+format.Printable(m.asked.Holder)+": if it is alive, two processes will work at once", red)
+	}
+	if m.isLong(m.message) {
+		warn(m.message, nil)
+	}
+	if lines == nil {
+		lines = []string{""}
+	}
+	return lines
 }
+
+func (m *model) isLong(line string) bool { return ansi.StringWidth(line) > m.width }
 
 // foot returns the last line.
 func (m *model) foot() string {
@@ -143,9 +164,7 @@ func (m *model) foot() string {
 		return "search: " + m.input + "▏"
 	case m.mode == confirming:
 		return "unlock? Type yes: " + m.input + "▏"
-	case m.err != nil:
-		return red.Styled(format.Printable(m.err.Error()))
-	case m.message != "":
+	case m.message != "" && !m.isLong(m.message):
 		return m.message
 	default:
 		return m.help.ShortHelpView(m.bindings(m.place()))
@@ -206,7 +225,7 @@ func (l layout) line(lock listing.Group) string {
 	if !lock.Expired() {
 		remaining = format.Duration(lock.Left)
 	}
-	cells = append(cells, padBefore(lock.HeldBy(), others, l.holder), pad(format.Duration(lock.Age), timeWidth), pad(remaining, timeWidth))
+	cells = append(cells, padBefore(lock.HeldBy(), others, l.holder), pad(format.Duration(lock.HeldFor()), timeWidth), pad(remaining, timeWidth))
 	if l.bar > 0 {
 		cells = append(cells, bar(lock.Lock, l.bar))
 	}

@@ -45,7 +45,7 @@ func printTable(w io.Writer, now reading, by listing.Order) error {
 	_, _ = fmt.Fprintln(t, "KEY\tREGION\tHOLDER\tAGE\tLEFT\tSTATE\tPROCESS") // Flush returns the error
 	for _, l := range now.locks {
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name(), format.Printable(l.Region), format.Printable(l.Row.Holder),
-			format.Duration(l.Age), left(l), l.State(), cmp.Or(format.Printable(l.Process.String()), "-"))
+			format.Duration(l.HeldFor()), left(l), l.State(), cmp.Or(format.Printable(l.Process.String()), "-"))
 	}
 	if err := t.Flush(); err != nil {
 		return err

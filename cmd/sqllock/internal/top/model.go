@@ -54,6 +54,7 @@ type model struct {
 	left     int // how many readings to show, or negative: no limit
 
 	reading
+	began     time.Time // when the reading under way began, or zero
 	now       time.Time // up to which the times on the screen have moved
 	width     int
 	height    int
@@ -134,13 +135,16 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 		m.paste(message.Content)
 	case redraw:
 		m.now = time.Now()
+		m.scroll()
 		return m, m.after(redrawEvery, redraw{})
 	case due:
 		if m.paused {
 			return m, m.after(m.interval, due{})
 		}
+		m.began = time.Now()
 		return m, func() tea.Msg { return m.table.read(m.ctx) }
 	case reading:
+		m.began = time.Time{}
 		m.show(message)
 		if m.left--; m.left == 0 {
 			return m, tea.Quit
@@ -156,6 +160,7 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 func (m *model) show(now reading) {
 	if now.err != nil {
 		m.err = now.err
+		m.scroll()
 		return
 	}
 	m.reading = now
@@ -176,7 +181,7 @@ func (m *model) arrange() {
 }
 
 // page is how many locks are visible.
-func (m *model) page() int { return max(m.height-around, 1) }
+func (m *model) page() int { return max(m.height-around-len(m.warnings()), 1) }
 
 // position returns the line of the selected lock. If it is gone, another one is selected.
 func (m *model) position() int {
@@ -231,10 +236,26 @@ func (m *model) removed(r removal) {
 	}
 }
 
-// aged returns a lock as it is now, some time after it was read.
+// aged returns a lock as it is now, some time after it was read, or as it was if that is all that is known.
 func (m *model) aged(l listing.Lock) listing.Lock {
-	passed := max(m.now.Sub(m.at), 0)
-	l.Age += passed
-	l.Left -= passed
-	return l
+	if m.stale() != "" {
+		return l
+	}
+	return l.After(max(m.now.Sub(m.at), 0))
+}
+
+// patience is how long the database may take for a reading until the last one is called old.
+const patience = 3 * time.Second
+
+// stale returns why the last reading is not what the table contains now, or "".
+func (m *model) stale() string {
+	waited := m.now.Sub(m.began)
+	switch {
+	case m.err != nil:
+		return format.Printable(m.err.Error())
+	case !m.began.IsZero() && waited >= patience:
+		return "no answer for " + format.Duration(waited)
+	default:
+		return ""
+	}
 }

@@ -114,8 +114,11 @@ func TestScreen(t *testing.T) {
 		golden.Check(t, filepath.Join("testdata", name+".txt"), screen(m, 110, 9)+screen(m, 60, 7)+screen(m, 60, 2))
 	}
 	m, _ := shown(t)
-	m.Update(reading{err: errors.New("the database is\x1b[2J down")})
-	golden.Check(t, filepath.Join("testdata", "error.txt"), screen(m, 110, 9))
+	m.Update(reading{err: errors.New("the database is\x1b[2J down, as is said at length by " + strings.Repeat("the driver ", 9))})
+	outage := screen(m, 110, 9) + screen(m, 60, 12)
+	m.Update(someLocks())
+	m.Update(removal{err: errors.New(strings.Repeat("no right to remove it ", 4))})
+	golden.Check(t, filepath.Join("testdata", "error.txt"), outage+screen(m, 60, 7))
 }
 
 // TestSeats shows permits and readers in one line and each of them in the details, where one of them is unlocked.
@@ -206,8 +209,8 @@ func TestKeys(t *testing.T) {
 		"??":                       "AGE↓",
 		"<enter>?<esc>":            "LOCK_KEY",
 		"<enter>?<esc><esc>":       "AGE↓",
-		"jj<enter>a":               "d5642a7a-3ff9-3c02-839e-0a4ee8b8f024",
-		"Gkgj<enter>":              "web-3:20-0a3f9c52f02",
+		"j<enter>a":                "d5642a7a-3ff9-3c02-839e-0a4ee8b8f024",
+		"Gkgj<enter>":              "web-1:4711-0a3f9c52e11",
 		"uno<enter>":               "nothing was removed",
 		"u<esc>":                   "nothing was removed",
 		"<end><up><up>uyes<enter>": "removing…",
@@ -239,7 +242,7 @@ func TestCommands(t *testing.T) {
 	} {
 		m, table := shown(t)
 		got := nothing
-		switch press(m, "<down>"+keys).(type) {
+		switch press(m, "<end>"+keys).(type) {
 		case tea.QuitMsg:
 			got = quit
 		case removal:
@@ -267,7 +270,7 @@ func TestSelectionStays(t *testing.T) {
 	t.Parallel()
 	m, _ := shown(t)
 	press(m, "<end>")
-	if m.selected.lockKey != "key\x1b[31m" {
+	if m.selected.lockKey != "cart/7" {
 		t.Fatalf("%+v", m.selected)
 	}
 	m.Update(tea.WindowSizeMsg{Width: 100, Height: 6}) // two lines of locks
@@ -275,13 +278,13 @@ func TestSelectionStays(t *testing.T) {
 	now := someLocks()
 	now.locks = append(now.locks, listing.Lock{Row: sqllock.Row{LockKey: "new", Holder: "h", Left: time.Second}})
 	m.Update(now)
-	if m.selected.lockKey != "key\x1b[31m" {
+	if m.selected.lockKey != "cart/7" {
 		t.Errorf("%+v", m.selected)
 	}
 	now = someLocks()
 	now.locks = now.locks[:2]
 	m.Update(now)
-	if m.selected.lockKey == "key\x1b[31m" || m.position() < 0 {
+	if m.selected.lockKey == "cart/7" || m.position() < 0 {
 		t.Errorf("%+v", m.selected)
 	}
 	m.Update(reading{at: noon})
@@ -311,6 +314,28 @@ func TestIntervals(t *testing.T) {
 		_, wait := m.Update(due{})
 		if _, ok := wait().(due); !ok || table.reads > 0 {
 			t.Error("the table is read during a pause")
+		}
+	})
+}
+
+// TestNoAnswer waits for a reading: the last one stays as it was, and is called old.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, table := shown(t)
+		table.next = someLocks()
+		table.next.at = time.Now()
+		m.Update(table.read(t.Context()))
+		_, read := m.Update(due{})
+		for passed, want := range map[time.Duration]string{2 * time.Second: "1h15m     53s", 4 * time.Second: "1h15m     55s"} {
+			m.now = m.at.Add(passed)
+			text := styles.ReplaceAllString(m.View().Content, "")
+			if check.Contains(t, text, want); strings.Contains(text, "no answer for 4s") != (passed > patience) {
+				t.Error(text)
+			}
+		}
+		if m.Update(read()); m.stale() != "" {
+			t.Error(m.stale())
 		}
 	})
 }
