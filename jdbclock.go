@@ -62,7 +62,7 @@ func (l *JdbcLock) WithFair(on bool) *JdbcLock {
 }
 
 // WithMinHold returns a handle of the same lock that stays taken until d has passed since
-// the acquisition, however early [Lease.Unlock] comes. It is for a job that is to run at
+// its caller got the lease, however early [Lease.Unlock] comes. It is for a job that is to run at
 // most once in that time over all instances, however short it is. 0 means none.
 //
 //   - Unlock does not wait. It leaves the row to expire when d has passed, and until then

@@ -120,7 +120,7 @@ type hold struct {
 	ended     chan struct{} // closed when it is over; nil until done is called
 	guarded   bool          // a transaction of the caller's may have the row pinned
 	pinnedBy  int           // how many of ExecuteLockedTx have
-	granted   bool          // the caller has got the lease, so that the minimum hold counts
+	granted   time.Time     // when the caller got the lease, from which the minimum hold counts; or zero
 	state     state
 	cause     error // why it is over, or nil after Unlock
 	why       observe.EndReason
@@ -452,8 +452,11 @@ func (h *hold) alive() error {
 func (h *hold) give() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.granted = !h.state.isOver()
-	return h.lostLocked()
+	err := h.lostLocked()
+	if !h.state.isOver() {
+		h.granted = time.Now() // not when the statement was sent: the row may be younger
+	}
+	return err
 }
 
 // lost returns why h is over, or nil if it is not or was unlocked.

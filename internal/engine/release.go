@@ -87,17 +87,17 @@ func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 func (h *hold) minHoldLeft() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.minHold == 0 || !h.granted {
+	if h.minHold == 0 || h.granted.IsZero() {
 		return 0
 	}
-	return time.Until(h.acquired.Add(h.minHold))
+	return time.Until(h.granted.Add(h.minHold))
 }
 
 // minHoldEnd returns until when the row has to stay.
 func (h *hold) minHoldEnd() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.acquired.Add(h.minHold)
+	return h.granted.Add(h.minHold)
 }
 
 // handOver gives the row to the next caller of this process that waits for it. It needs

@@ -240,6 +240,28 @@ func TestUnlock_SentTwiceIsARelease(t *testing.T) {
 	}
 }
 
+// The minimum hold counts from the lease, not from the statement that acquired the row, which may take its time.
+func TestUnlock_MinHoldCountsFromTheLease(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		const minHold = 2 * time.Second
+		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
+			if !m.Done {
+				time.Sleep(50 * time.Millisecond)
+			}
+			return nil
+		})
+		lease := check.Value(s.lock.WithMinHold(minHold).TryLock(t.Context()))(t)
+		s.connector.Follow(nil)
+		row := check.Value(s.repository.List(t.Context()))(t)[0]
+		must(t, lease.Unlock(t.Context()))
+		kept := check.Value(s.repository.List(t.Context()))(t)[0]
+		if lasts := row.Age + kept.Left; !kept.Kept() || lasts < minHold {
+			t.Errorf("a minimum hold of %v lasts for %v", minHold, lasts)
+		}
+	})
+}
+
 // A batch of releases whose answer is lost has released them.
 func TestUnlock_LostAnswerOfABatch(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
