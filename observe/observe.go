@@ -136,6 +136,8 @@ type AcquireStart struct {
 	Wait time.Duration
 	// AutoRenew reports whether the lease is to be renewed until it is unlocked.
 	AutoRenew bool
+	// StandsBy reports whether the caller is a candidate of package leader, which may wait for ever.
+	StandsBy bool
 }
 
 // An AcquireEnd is the answer to a caller that asked for a lock.

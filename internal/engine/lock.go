@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/waits"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -23,7 +24,7 @@ func (s *Locks) Lock(ctx context.Context, r Request, wait time.Duration, u *Use,
 
 // lockObserved is Lock for a registry with observers.
 func (s *Locks) lockObserved(ctx context.Context, r Request, wait time.Duration, u *Use) (err error) {
-	o := s.observers.observe(ctx, observe.AcquireStart{Key: r.key, TTL: r.ttl, Wait: wait, AutoRenew: r.autoRenew})
+	o := s.observers.observe(ctx, observe.AcquireStart{Key: r.key, TTL: r.ttl, Wait: wait, AutoRenew: r.autoRenew, StandsBy: waits.StandsBy(ctx, r.key)})
 	err = s.enter(o.ctx, r, wait, u, o) //nolint:contextcheck // it is made from ctx
 	e := o.answer(err)
 	if err == nil {

@@ -101,9 +101,12 @@ func Unreported(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, unreported{}, key)
 }
 
+// StandsBy reports whether the context is one of [Unreported] for the key.
+func StandsBy(ctx context.Context, key string) bool { return ctx.Value(unreported{}) == key }
+
 // Begin notes that a call of ctx waits. End follows.
 func (t *Tracker) Begin(ctx context.Context, at Place) *Caller {
-	if t == nil || ctx.Value(unreported{}) == at.Key {
+	if t == nil || StandsBy(ctx, at.Key) {
 		return nil
 	}
 	c := &Caller{tracker: t, ctx: ctx, began: time.Now(), at: at}

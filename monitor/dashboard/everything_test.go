@@ -133,6 +133,12 @@ func (s *stage) current() (stop func()) {
 		})
 	}()
 	<-led
+	standby := check.Value(leader.New(s.registry, "scheduler", nil))(s.T)
+	stoodBy := make(chan struct{})
+	go func() { // a candidate, which is no waiter
+		defer close(stoodBy)
+		_ = standby.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error { return ctx.Err() })
+	}()
 	lease := check.Value(s.registry.Lock(s.Context(), "current"))(s.T)
 	waited := make(chan struct{})
 	go func() {
@@ -143,6 +149,7 @@ func (s *stage) current() (stop func()) {
 	return func() {
 		cancel()
 		<-ended
+		<-stoodBy
 		<-waited
 		must(s.T, lease.Unlock(s.Context()))
 	}

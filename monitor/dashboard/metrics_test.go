@@ -64,7 +64,7 @@ func both(t *testing.T, lock func(string) string, rows *sqllock.Repository) (obs
 
 // want are all series after everything, apart from the buckets.
 var want = gathered{
-	`sqllock_acquire_duration_seconds{outcome="acquired"} HISTOGRAM`:   7,
+	`sqllock_acquire_duration_seconds{outcome="acquired"} HISTOGRAM`:   6,
 	`sqllock_acquire_duration_seconds{outcome="cancelled"} HISTOGRAM`:  1,
 	`sqllock_acquire_duration_seconds{outcome="error"} HISTOGRAM`:      1,
 	`sqllock_acquire_duration_seconds{outcome="held"} HISTOGRAM`:       1,

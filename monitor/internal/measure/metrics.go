@@ -55,7 +55,7 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 			m.Begin(ctx, name)
 		}
 	}
-	waits := e.Wait != 0
+	waits := e.Wait != 0 && !e.StandsBy
 	if waits {
 		m.Waiters(ctx, 1, m.labels(e.Key)...)
 	}
@@ -66,7 +66,9 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 		if e.Reentered {
 			return
 		}
-		m.Acquired(ctx, e.Took.Seconds(), m.labels(e.Key, string(e.Outcome))...)
+		if !e.StandsBy || e.Outcome == observe.OutcomeError { // the wait of one that stands by says nothing
+			m.Acquired(ctx, e.Took.Seconds(), m.labels(e.Key, string(e.Outcome))...)
+		}
 		if e.Err == nil {
 			m.Leases(ctx, 1, m.labels(e.Key)...)
 			if e.AutoRenew {
