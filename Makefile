@@ -141,6 +141,17 @@ test-adapters: ## run the adapters with the libraries that they are for (1 minut
 .PHONY: test-examples
 test-examples: ## run the examples, and compare what they print (1 minute)
 	$(GO) -C examples test $(TESTFLAGS) ./...
+	$(GO) -C examples/service test $(TESTFLAGS) ./...
+
+# Ctrl-C reaches the instances, too; the second wait is for them to end.
+.PHONY: example
+example: ## run three instances of the example service on an SQLite file, until Ctrl-C
+	$(GO) -C examples/service build -o $(CURDIR)/bin/service .
+	@dir=$$(mktemp -d); trap 'rm -r $$dir' EXIT; trap 'kill $$instances' INT TERM; \
+	export DATABASE_URL=sqlite:$$dir/bank.db OPERATOR_PASSWORD=demo; \
+	for port in 8081 8082 8083; do LISTEN=127.0.0.1:$$port bin/service & instances="$$instances $$!"; done; \
+	echo 'http://127.0.0.1:8081/internal/locks/ and 8082, 8083: operator, demo'; \
+	wait; wait
 
 .PHONY: test-observability
 test-observability: ## run the metrics, traces, dashboard and alerts with the real libraries (30 seconds)
