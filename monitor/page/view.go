@@ -76,7 +76,7 @@ type rowView struct {
 	Holder  string  `json:"holder"`
 	Age     float64 `json:"age_seconds"`
 	Left    float64 `json:"left_seconds"`
-	Expired bool    `json:"expired"`
+	Expired bool    `json:"expired"` // by a holder that has not finished
 	Here    bool    `json:"here"`
 	Token   int64   `json:"token,omitempty"`
 	Waiting int     `json:"waiting"`
@@ -89,6 +89,7 @@ type rowView struct {
 	Count                string    `json:"-"` // of permits or readers, or ""
 	Others               int       `json:"-"` // rows of the same lock
 	HeldFor              float64   `json:"-"`
+	Over                 bool      `json:"-"` // the lease has ended
 	Since                time.Time `json:"-"`
 	Link                 string    `json:"-"` // to its own page, or ""
 	Hashed               bool      `json:"-"` // Name is a hash
@@ -207,7 +208,7 @@ func (p *page) row(q query, g listing.Group, s snapshot) rowView {
 	client, number := l.Holder()
 	row := rowView{
 		ID: idOf(l), LockKey: l.LockKey, Region: l.Region, State: l.State(), Holder: l.Row.Holder,
-		Age: seconds(l.Age), HeldFor: seconds(l.HeldFor()), Left: seconds(l.Left), Expired: l.Expired(), Count: g.Count(), Others: len(g.Rows) - 1,
+		Age: seconds(l.Age), HeldFor: seconds(l.HeldFor()), Left: seconds(l.Left), Expired: l.State() == "expired", Over: l.Expired(), Count: g.Count(), Others: len(g.Rows) - 1,
 		Of: cmp.Or(l.Seat.Key, l.Seat.Of), Seat: strings.TrimSpace(l.Seat.Kind + " " + l.Seat.Number), Since: s.at.Add(-g.Age),
 		Name: l.Name(), Client: printable.Text(client), Number: number,
 		Hashed: l.Key == "", Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3, Ended: seconds(-l.Left),
@@ -261,7 +262,7 @@ func (p *page) leaders(s snapshot, elections []election) []leaderView {
 				continue
 			}
 			leader.Unknown = false
-			if row := p.row(query{}, alone(l), s); !row.Expired {
+			if row := p.row(query{}, alone(l), s); !row.Over {
 				leader.Client, leader.Holder, leader.Process = row.Client, printable.Text(row.Holder), row.Process
 				leader.Age, leader.Left = row.Age, row.Left
 			}

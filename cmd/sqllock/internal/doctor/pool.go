@@ -74,7 +74,7 @@ func poolFindings(found []shortcoming) (findings []finding) {
 		texts = append(texts, one.text)
 	}
 	if len(texts) > 0 {
-		findings = append(findings, finding{good, "pool", "Open sets what a pool that is opened with this DSN lacks: " + strings.Join(texts, ", "), ""})
+		findings = append(findings, finding{good, "pool", "complete with Open; a pool that is opened with this DSN alone lacks " + strings.Join(texts, ", "), ""})
 	}
 	return findings
 }

@@ -103,13 +103,17 @@ func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, 
 		}
 		name := strings.TrimPrefix(seat, lockKey+" ")
 		list := &d.Readers
-		switch kind, number, _ := strings.Cut(name, " "); {
+		kind, number, _ := strings.Cut(name, " ")
+		switch {
 		case number == "turn":
 			list = &d.Waiting
 		case kind == seats.Permit:
 			list = &d.Permits
 		}
 		*list = append(*list, seatView{name, viewOf(listing.Named([]sqllock.Row{row}, nil)[0])})
+		if d.State == stateFree && number != "turn" && !row.Expired() {
+			d.State = stateShared
+		}
 	}
 	return d, nil
 }
@@ -125,9 +129,10 @@ func seatKeys(lockKey, kind string, n int) []string {
 
 // meanings say more of a state than its name.
 var meanings = map[string]string{
-	"kept":     "its holder has finished, and it stays taken for the rest of the minimum hold",
-	"expired":  "its holder has not released or renewed it; the next process that tries acquires it",
-	"finished": "its holder has finished, and the minimum hold is over",
+	"kept":       "its holder has finished, and it stays taken for the rest of the minimum hold",
+	stateExpired: "its holder has not released or renewed it; the next process that tries acquires it",
+	"finished":   "its holder has finished, and the minimum hold is over",
+	stateShared:  "by those that have permits, or read",
 }
 
 func (d description) write(w io.Writer) error {

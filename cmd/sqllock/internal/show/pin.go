@@ -46,7 +46,7 @@ func addPins(ctx context.Context, r *sqllock.Repository, rows []rowView) {
 	defer cancel()
 	asked := 0
 	for i, v := range rows {
-		if key, ok := v.lockedAs(r); ok && v.Expired && asked < maxPins && ctx.Err() == nil {
+		if key, ok := v.lockedAs(r); ok && v.row.Expired() && asked < maxPins && ctx.Err() == nil {
 			rows[i].Pinned = pinOf(ctx, r, key)
 			asked++
 		}

@@ -10,8 +10,12 @@ import (
 	"github.com/sqllock/sqllock/internal/listing"
 )
 
-// stateFree is the state of a lock without a row. [listing.Lock.State] has the others.
-const stateFree = "free"
+// stateFree is the state of a lock without a row, or stateShared if permits or readers of it have some.
+// [listing.Lock.State] has the others.
+const stateFree, stateShared = "free", "shared"
+
+// stateExpired is that of a row whose holder has neither finished nor renewed it.
+const stateExpired = "expired"
 
 // A rowView is a row as the commands show it. Its JSON form is documented in
 // docs/cli.md; fields are only ever added. An unknown or missing value is null.
@@ -42,7 +46,7 @@ type processView struct {
 func viewOf(lock listing.Lock) rowView {
 	row := lock.Row
 	v := rowView{
-		Key: known(lock.Key), LockKey: row.LockKey, Region: row.Region, State: lock.State(), Expired: row.Expired(),
+		Key: known(lock.Key), LockKey: row.LockKey, Region: row.Region, State: lock.State(), Expired: lock.State() == stateExpired,
 		Holder: &row.Holder, Age: seconds(row.Age), Left: seconds(row.Left),
 		row: row, seat: lock.Seat,
 	}
@@ -149,7 +153,7 @@ func (v rowView) ageText() string {
 
 // leftText returns the time left, or how long ago the lease ended.
 func (v rowView) leftText() string {
-	if v.Expired {
+	if v.row.Expired() {
 		return "ended " + format.Duration(-v.row.Left) + " ago"
 	}
 	return format.Duration(v.row.Left)

@@ -78,7 +78,7 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 		return format.JSON(cmd.OutOrStdout(), unlocked{true, v})
 	}
 	left := "its lease had " + format.Duration(v.row.Left) + " left"
-	if v.Expired {
+	if v.row.Expired() {
 		left = "its lease " + v.leftText()
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %q in region %s: held by %s, acquired %s ago; %s\n",
