@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/waits"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -238,6 +239,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 // init opens the doors of the engine and of the waits for the packages of this module that stand on the root.
 func init() {
 	engine.LocksOf = func(registry any) *engine.Locks { return registry.(*Registry).locks }
+	engine.TableOf = func(repository any) *locktable.Table { return repository.(*Repository).table }
 	waits.Of = func(registry any) *waits.Tracker { return registry.(*Registry).waits }
 	engine.UseOf = func(lease any) *engine.Use { return lease.(*Lease).held() }
 }

@@ -64,7 +64,7 @@ func MySQL() Dialect {
 			joins:       true,
 			turns:       mysqlTurns,
 			turnIsFree:  mysqlTurnIsFree,
-			naming:      naming{write: onDuplicateName, row: "(:key, :region, :holder, {now})"},
+			naming:      naming{write: onDuplicateName, row: "(:key, :region, :holder, {now})", add: addOnDuplicate},
 			pin:         mysqlPin,
 			readOnly:    "SELECT @@global.read_only",
 			version:     mysqlVersion,

@@ -73,6 +73,7 @@ func Postgres() Dialect {
 			turns: postgresTurns, turnIsFree: postgresTurnIsFree,
 			naming: naming{
 				write: upsertNames("mine.k", "mine.h", "json_to_recordset(CAST(:rows AS JSON)) AS mine(k TEXT, h TEXT)"),
+				add:   addCount,
 				among: "ID = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS JSON))))",
 			},
 			pin: postgresPin,

@@ -49,7 +49,7 @@ func SQLite() Dialect {
 			deleteClient:  deleteSome + " WHERE {of client} LIMIT 1000)",
 			// Without a WHERE, SQLite parses ON as part of a join.
 			lockTimeout: lockTimeout{inSelect: "WHERE true"},
-			naming:      naming{write: upsertNames("value ->> 'k'", "value ->> 'h'", "json_each(:rows)")},
+			naming:      naming{write: upsertNames("value ->> 'k'", "value ->> 'h'", "json_each(:rows)"), add: addCount},
 			readOnly:    "PRAGMA query_only",
 			version:     "SELECT 'SQLite ' || sqlite_version()",
 			file:        "SELECT COALESCE(file, '') FROM pragma_database_list WHERE name = 'main'",

@@ -133,7 +133,10 @@ type Statements struct {
 	WriteNames, WriteName string
 	// Names returns REGION, ID and NAME of the names with one of :keys as their ID, of every region.
 	Names string
-	// OldNames returns the IDs of some names that have not been written for a day. DeleteNames deletes those
+	// Runs returns REGION, ID, NAME and age (µs) of the rows about runs, of every region, and RunsOf of those with one of
+	// :keys as their ID. AddToName adds :holder, a number, to that in NAME of the row with the ID :key.
+	Runs, RunsOf, AddToName string
+	// OldNames returns the IDs of some names that have not been written for a day, or for 90 if they are about runs. DeleteNames deletes those
 	// with one of :keys.
 	OldNames, DeleteNames string
 	// Columns returns one row: the result of Version; what is wrong with the encoding of the
@@ -266,7 +269,8 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 	if f.pickAll != "" {
 		pickRow, ifAll, allPicked = "(:key, :holder)", " AND @sqllock_picked = :count", "SELECT @sqllock_picked = :count"
 	}
-	among, old := cmp.Or(f.naming.among, "ID IN "+f.list(":keys")), "SEEN < "+f.add(f.now, dayAgo)
+	among, old := cmp.Or(f.naming.among, "ID IN "+f.list(":keys")), "SEEN < "+f.add(f.now, dayAgo)+" AND NOT ("+ofRuns+" AND SEEN >= "+f.add(f.now, runsAgo)+")"
+	runs := "SELECT REGION, ID, NAME, " + f.elapsed("SEEN", f.now) + " FROM {name} WHERE "
 	peekAll := cmp.Or(f.peekAll, "SELECT "+rowColumns+" FROM {table} WHERE REGION = :region AND LOCK_KEY IN "+f.list(":keys"))
 	peekCurrent := ""
 	if f.waits+f.before+f.isMember != "" {
@@ -326,6 +330,9 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		WriteNames:    fill(f.naming.write),
 		WriteName:     fill(f.naming.row),
 		Names:         fill("SELECT REGION, ID, NAME FROM {name} WHERE " + among),
+		Runs:          fill(runs + ofRuns + " LIMIT 10000"),
+		RunsOf:        fill(runs + among),
+		AddToName:     fill(f.naming.add),
 		OldNames:      fill("SELECT ID FROM {name} WHERE " + old + " LIMIT 500"),
 		DeleteNames:   fill("{lockTimeout}DELETE FROM {name} WHERE " + among + " AND " + old),
 		Columns:       fill("SELECT server.version, " + f.session + ", held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held ON 1 = 0"),

@@ -41,6 +41,9 @@ func newNaming(closing context.Context, process string) naming {
 	return naming{background: background{closing: closing}, process: process, began: time.Now()}
 }
 
+// ProcessName is what this process calls itself in the table of names, or "" if it writes nothing there.
+func (s *Locks) ProcessName() string { return s.naming.process }
+
 // since is how long ago at now a moment was that lies namedFor before the first lock: an entry with 0 is due.
 func (n *naming) since(now time.Time) time.Duration { return now.Sub(n.began) + namedFor }
 

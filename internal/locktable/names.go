@@ -116,6 +116,11 @@ func (t *Table) WriteNames(ctx context.Context, keys map[string]string, process 
 	if process != "" {
 		rows = append(rows, Claim{LockKey: processID + t.holders.client, Holder: encodeName(process)})
 	}
+	return t.writeNames(ctx, rows)
+}
+
+// writeNames writes rows, which have ID and NAME in place of LOCK_KEY and CLIENT_ID, and reports whether it has.
+func (t *Table) writeNames(ctx context.Context, rows []Claim) bool {
 	_, ok := sendName(ctx, t, &t.named.writing, t.pool.TryOutside, namesTimeout, func(ctx context.Context, db executor) (none struct{}, err error) {
 		text, args, err := t.statements.writeNames.bindMany(t.statements.writeName, values{rows: rows}) // in the order of IDs
 		if err == nil {

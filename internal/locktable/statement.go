@@ -299,6 +299,7 @@ type statements struct {
 	renewAll, keepAll, releaseAll                                              many
 	release, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
 	writeNames, writeName, names, allNames, oldNames, deleteNames              statement
+	runs, runsOf, addToName                                                    statement
 	cluster, clusterVariables, beforeCurrent, afterCurrent                     string
 }
 
@@ -444,6 +445,9 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.WriteName, &all.writeName},
 		{texts.Names, &all.names},
 		{allNames, &all.allNames},
+		{texts.Runs, &all.runs},
+		{texts.RunsOf, &all.runsOf},
+		{texts.AddToName, &all.addToName},
 		{texts.OldNames, &all.oldNames},
 		{texts.DeleteNames, &all.deleteNames},
 	}...)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 	"github.com/sqllock/sqllock/observe"
@@ -322,6 +323,88 @@ func TestRunsAreReported(t *testing.T) {
 		r.Break(nil)
 		if before := reports; errors.Is(job.New(r.Registry, "", 0, second(nil))(t.Context()), sqllock.ErrInvalid) && reports != before {
 			t.Error("a refusal is a run")
+		}
+	})
+}
+
+// TestRunsAreRecorded has instances run a job, and read what each other has recorded of it.
+func TestRunsAreRecorded(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		var result error
+		var panics any
+		report := func(context.Context) error {
+			time.Sleep(2 * time.Second)
+			if panics != nil {
+				panic(panics)
+			}
+			return result
+		}
+		one, two := job.New(r.Another(), "report", time.Minute, report), job.New(r.Another(), "report", time.Minute, report, job.UntilSuccess())
+		known := func() runs.Run {
+			run, _ := runs.Of(t.Context(), r.Repository(), "report")
+			return run
+		}
+		for range 2 {
+			must(t, one(t.Context()))
+			time.Sleep(time.Hour)
+		}
+		result = errors.New("failed")
+		is(t, two(t.Context()), result)
+		panics = "out of range"
+		func() {
+			defer func() { _ = recover() }()
+			_ = two(t.Context())
+		}()
+		run := known()
+		if run.Key != "report" || run.Runs != 4 || run.Failures != 2 || !run.Last.Failed || run.Last.Code != nil || run.Last.Took != 2*time.Second {
+			t.Errorf("%+v, last %+v", run, run.Last)
+		}
+		if ago := *run.Succeeded; ago < time.Hour || ago > time.Hour+time.Minute {
+			t.Errorf("succeeded %v ago", ago)
+		}
+		result, panics = nil, nil
+		must(t, one(t.Context()))
+		if run := known(); run.Runs != 5 || run.Last.Failed || *run.Succeeded > time.Second || run.Skips != 0 {
+			t.Errorf("%+v, last %+v", run, run.Last)
+		}
+	})
+}
+
+// TestSkipsAreCountedOnceAMinute has an instance skip many calls while another runs the job.
+func TestSkipsAreCountedOnceAMinute(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		var started, ended = make(chan struct{}), make(chan struct{})
+		long := job.New(r.Another(), "report", time.Second, func(context.Context) error {
+			close(started)
+			<-ended
+			return nil
+		})
+		done := make(chan error)
+		go func() { done <- long(t.Context()) }()
+		<-started
+		other := job.New(r.Another(), "report", time.Second, func(context.Context) error { return nil })
+		for i, want := range []int64{1, 1, 1, 4} {
+			is(t, other(t.Context()), sqllock.ErrNotAcquired)
+			if run, _ := runs.Of(t.Context(), r.Repository(), "report"); run.Skips != want || run.Runs != 0 {
+				t.Errorf("after call %d: %+v, want %d skips", i, run, want)
+			}
+			time.Sleep(25 * time.Second)
+		}
+		close(ended)
+		must(t, <-done)
+	})
+}
+
+// TestWhatIsNotRecorded has jobs of which nothing is written: such as run often, and such as may not name their keys.
+func TestWhatIsNotRecorded(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		silent, err := sqllock.NewRegistry(r.Repository(), &sqllock.RegistryOptions{DisableNames: true})
+		must(t, err)
+		defer func() { must(t, silent.Close(t.Context())) }()
+		must(t, job.New(silent, "secret", time.Minute, func(context.Context) error { return nil })(t.Context()))
+		must(t, job.New(r.Registry, "often", 999*time.Millisecond, func(context.Context) error { return nil })(t.Context()))
+		if all, ok := runs.Read(t.Context(), r.Repository()); !ok || len(all) != 0 {
+			t.Errorf("%v, %+v", ok, all)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
@@ -139,6 +140,51 @@ var nameTests = []test{
 		}
 		equal(f, "names that are left", f.count("ID LIKE 'key:%'"), 1)
 	}),
+	inEachCell("RunsAreKept", func(f *fixture) {
+		const key = "Bericht/ü"
+		one, two, silent := f.naming(sqllock.RegistryOptions{Application: "report"}), f.naming(sqllock.RegistryOptions{}), f.naming(sqllock.RegistryOptions{DisableNames: true})
+		runs.Record(f.Context(), silent, key, runs.Last{})
+		runs.Skip(f.Context(), silent, key, 1)
+		if _, ok := runs.Of(f.Context(), two.Repository(), key); ok {
+			f.Fatal("a registry without names has written")
+		}
+		f.recorded(one, key, runs.Last{Took: 1500 * time.Millisecond}, 1)
+		f.aged(f.lockKey(one, key), time.Hour)
+		code := 7
+		f.recorded(two, key, runs.Last{Took: time.Second, Failed: true, Code: &code}, 2)
+		run := f.recorded(one, key, runs.Last{Took: time.Minute, Failed: true, Code: &code}, 3)
+		if run.Key != key || run.Region != f.region || run.Failures != 2 || run.Skips != 0 || run.Skipped != nil {
+			f.Fatalf("%+v", run)
+		}
+		if run.Succeeded == nil || *run.Succeeded < time.Hour || *run.Succeeded > 2*time.Hour {
+			f.Fatalf("succeeded %v ago", run.Succeeded)
+		}
+		if l := run.Last; !l.Failed || *l.Code != code || l.Took != time.Minute || l.Process.Application != "report" || l.Ended > time.Hour {
+			f.Fatalf("%+v", l)
+		}
+		for n := int64(1); n < 4; n++ {
+			for run.Skips < n { // a database that is busy may not do it at once
+				runs.Skip(f.Context(), two, key, n-run.Skips)
+				run, _ = runs.Of(f.Context(), one.Repository(), key)
+			}
+		}
+		if run.Skips != 3 || run.Skipped == nil || *run.Skipped > time.Hour || run.Runs != 3 {
+			f.Fatalf("%+v", run)
+		}
+	}),
+	once("RunsAreDeletedLater", func(f *fixture) {
+		r := f.naming(sqllock.RegistryOptions{})
+		for key, age := range map[string]time.Duration{"weekly": 89 * 24 * time.Hour, "gone": 91 * 24 * time.Hour} {
+			f.recorded(r, key, runs.Last{}, 1)
+			f.aged(f.lockKey(r, key), age)
+		}
+		for f.count("ID LIKE 'run%'") > 1 { // a database that is busy may not do it at once
+			f.must(check.ErrorOf(r.DeleteExpired(f.Context())))
+			f.pause(10 * time.Millisecond)
+		}
+		_, found := runs.Of(f.Context(), r.Repository(), "weekly")
+		equal(f, "the weekly job is known", found, true)
+	}),
 }
 
 // naming returns the registry of another process.
@@ -166,6 +212,29 @@ func (f *fixture) named(r *sqllock.Registry, n int) []sqllock.Row {
 		}
 		f.pause(50 * time.Millisecond)
 	}
+}
+
+// recorded records the n-th run of a job, and returns what is known of it.
+func (f *fixture) recorded(r *sqllock.Registry, key string, last runs.Last, n int64) (run runs.Run) {
+	f.Helper()
+	for run.Runs < n { // a database that is busy may not do it at once
+		runs.Record(f.Context(), r, key, last)
+		run, _ = runs.Of(f.Context(), r.Repository(), key)
+		f.pause(10 * time.Millisecond)
+	}
+	return run
+}
+
+// aged makes what is known of the last run of a job older.
+func (f *fixture) aged(lockKey string, age time.Duration) {
+	f.Helper()
+	seen := time.Now().UTC().Add(-age).Format(time.DateTime)
+	f.must(check.ErrorOf(f.cell.DB.ExecContext(f.Context(), "UPDATE INT_LOCK_NAME SET SEEN = '"+seen+"' WHERE ID = 'run:"+lockKey+"' AND REGION = '"+f.region+"'")))
+}
+
+func (f *fixture) lockKey(r *sqllock.Registry, key string) string {
+	f.Helper()
+	return check.Value(r.Repository().LockKey(key))(f)
 }
 
 // count returns how many names of the region there are for which a condition holds.

@@ -102,7 +102,7 @@ func Command() *cobra.Command {
 	root.AddCommand(
 		exec.Command(&flags), exec.Lead(&flags),
 		exec.Acquire(&flags), leasefile.Extend(&flags), leasefile.Release(&flags), leasefile.RenewerCommand(&flags), trial.Demo(&flags), trial.Verify(&flags), trial.WorkerCommand(&flags),
-		show.List(&flags), show.Describe(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),
+		show.List(&flags), show.Describe(&flags), show.Jobs(&flags), show.Unlock(&flags), show.Cleanup(&flags), show.Key(&flags), show.Leader(&flags),
 		top.Command(&flags), page.Command(&flags, doctor.Findings(&flags)),
 		migrate.Command(&flags), doctor.Command(&flags), newVersionCommand(),
 	)

@@ -17,6 +17,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -60,6 +61,9 @@ func (x *execution) acquire(ctx context.Context) (*holding, error) {
 	}
 	if err := x.lock(ctx, h); err != nil {
 		err = x.flags.WithTableHint(h.connection, err)
+		if x.recorded && x.isPlain() && ctx.Err() == nil && errors.Is(err, sqllock.ErrNotAcquired) {
+			runs.Skip(ctx, h.registry, x.key, 1)
+		}
 		h.abandon(ctx)
 		return nil, err
 	}

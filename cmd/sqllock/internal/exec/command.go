@@ -43,7 +43,7 @@ const (
 
 // Command returns the subcommand. It handles signals itself.
 func Command(flags *connect.Flags) *cobra.Command {
-	x := &execution{flags: flags, began: time.Now(), suspend: process.StopSelf}
+	x := &execution{flags: flags, began: time.Now(), suspend: process.StopSelf, recorded: true}
 	wait := &waitFlags{}
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY [--] CMD ARGS…",

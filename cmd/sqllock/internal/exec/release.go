@@ -9,6 +9,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/runs"
 )
 
 // releaseAtOnce releases the lock at once, whatever its minimum hold, because the command did
@@ -50,6 +51,13 @@ func (x *execution) keep(h *holding) {
 	})
 	if err != nil && ctx.Err() == nil { // else the release says that the lock is lost
 		x.printf("the lock %q has no minimum hold, and the command may run again at once: %s", x.name(), exit.Text(err))
+	}
+}
+
+// record writes how the command has ended, while no other can: see [runs.Record]. Of permits and readers several end at once.
+func (x *execution) record(h *holding, began time.Time, code int) {
+	if x.recorded && x.isPlain() {
+		runs.Record(h.lease.Context(), h.registry, x.key, runs.Last{Took: time.Since(began), Failed: code != 0, Code: &code})
 	}
 }
 

@@ -19,19 +19,27 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 	if !terminal {
 		process.NotifyStops(signals)
 	}
+	began := time.Now()
 	child, guard, err := x.start(h.lease, terminal)
 	if err != nil {
 		if errors.Is(err, sqllock.ErrLockLost) {
 			return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost before the command could run", x.name())}
 		}
+		err = notRun(err)
+		x.record(h, began, exit.CodeOf(err))
 		x.releaseAtOnce(h)
-		return notRun(err)
+		return err
 	}
 	x.attend(h.lease.Context(), child, guard.lost(), signals)
 	acted := guard.dismiss()
 	code := child.ExitCode()
 	if code == 0 && x.untilSuccess {
 		x.keep(h)
+	}
+	if acted || h.lease.Context().Err() != nil {
+		x.record(h, began, exit.LockLost)
+	} else {
+		x.record(h, began, code)
 	}
 	if lost := x.release(h.lease); lost != nil || acted {
 		return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v%s", x.name(), child.State, x.loss(h, lost))}

@@ -19,6 +19,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/seats"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
@@ -71,6 +72,7 @@ type description struct {
 	Permits []seatView `json:"permits"`
 	Readers []seatView `json:"readers"`
 	Waiting []seatView `json:"waiting"`
+	Run     *runView   `json:"run"`
 }
 
 // A seatView is the row of a permit or of a reader, or of the process that is the next to get some.
@@ -92,7 +94,11 @@ func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, 
 		return description{}, err
 	}
 	row, ok := rows[key]
-	d := description{viewOfKey(flags, r, key, row, ok), r.Layout().String(), []seatView{}, []seatView{}, []seatView{}}
+	d := description{viewOfKey(flags, r, key, row, ok), r.Layout().String(), []seatView{}, []seatView{}, []seatView{}, nil}
+	if run, found := runs.Of(ctx, r, key); found {
+		v := viewOfRun(run)
+		d.Run = &v
+	}
 	if ok {
 		d.Pinned = pinOf(ctx, r, key)
 	}
@@ -165,6 +171,9 @@ func (d description) write(w io.Writer) error {
 			}
 			line("", fmt.Sprintf("%s: %s by %s, acquired %s, time left %s", s.Name, s.State, s.holderText(), s.ageText(), s.leftText()))
 		}
+	}
+	if d.Run != nil {
+		d.Run.write(line)
 	}
 	return t.Flush()
 }

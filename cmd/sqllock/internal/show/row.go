@@ -50,10 +50,16 @@ func viewOf(lock listing.Lock) rowView {
 		Holder: &row.Holder, Age: seconds(row.Age), Left: seconds(row.Left),
 		row: row, seat: lock.Seat,
 	}
-	if p := row.Process; p != (sqllock.Process{}) {
-		v.Process = &processView{known(p.Host), known(p.PID), known(p.Application), known(p.Version)}
-	}
+	v.Process = viewOfProcess(row.Process)
 	return v
+}
+
+// viewOfProcess returns nil for a process that is not known.
+func viewOfProcess(p sqllock.Process) *processView {
+	if p == (sqllock.Process{}) {
+		return nil
+	}
+	return &processView{known(p.Host), known(p.PID), known(p.Application), known(p.Version)}
 }
 
 // viewsOf never returns nil: an empty list is [] in JSON.
