@@ -17,62 +17,29 @@ type Tx interface {
 	Rollback() error
 }
 
-// Guard makes a transaction of the caller's commit only under this lease. It checks, inside
-// tx, that the lock's row still carries the lease, and pins the row until tx ends. Until
-// then no other holder can take the lock over, however long tx lasts and even if the lease
-// ends meanwhile: not sqllock, not Spring, not a DELETE by hand. So what tx writes is on
-// disk before the next holder starts. Only a lock in the same database as the data can
-// promise that. tx must be one of the database, schema and prefix that the lock is in, but
-// may be of another pool.
+// Guard makes a transaction of the caller's commit only under this lease. It checks, inside tx, that the lock's row still
+// carries the lease, and pins the row until tx ends. Until then no other holder can take the lock over, even if the lease
+// ends meanwhile: not sqllock, not Spring, not a DELETE by hand. So what tx writes is committed before the next holder starts.
+// tx must be one of the database, schema and prefix that the lock is in, but may be of another pool. [GuardFunc] guards a
+// pgx.Tx.
 //
-// A transaction that is not one of database/sql, such as a pgx.Tx, is guarded by [GuardFunc].
+// Call Guard once in a transaction, first if possible; [Registry.ExecuteLockedTx] does all of it. Any number of transactions
+// may be guarded by one lease at a time.
 //
-// Call Guard once in a transaction, first if possible; [Registry.ExecuteLockedTx] does all
-// of it. Any number of transactions may be guarded by one lease at a time. The promise
-// depends on the isolation of tx:
-//
-//   - READ COMMITTED (PostgreSQL's default): tx commits only if the lease was held when
-//     Guard returned, and then before anyone else holds the lock. This covers what tx
-//     wrote before Guard, too.
-//   - REPEATABLE READ and SERIALIZABLE: the same. tx must have begun after Lock, because
-//     an older snapshot does not show the lease. On PostgreSQL that gives an [ErrInvalid].
-//     If the row was renewed after the snapshot was taken, Guard returns an [ErrDatabase]:
-//     40001 on PostgreSQL; 1020 on MariaDB from 11.6.2 on, and before where
-//     innodb_snapshot_isolation is on. Then try tx again. On MySQL (REPEATABLE READ is its
-//     default) and other MariaDBs Guard cannot see how old the snapshot is, and what tx
-//     read before Lock may be out of date.
-//   - SQLite, always serializable: Guard writes, so that it begins the one write
-//     transaction that the database can have. Others wait until tx ends, also the
-//     renewal of leases in the same file: keep tx shorter than TTL / 2.
-//
-// On a Galera cluster or in a replication group of MySQL, Guard changes CREATED_DATE in the row by a
-// microsecond, or by the smallest step that the column keeps. Such a cluster compares the rows that
-// transactions have changed: if another node has taken the lock over meanwhile, it refuses to commit tx
-// (1213, 3101 or 1180), or aborts it before. A single server makes the other process wait instead.
-// Transactions that are guarded by one lease commit one after the other there; on different nodes all
-// but one are refused. A renewal, or an Unlock, on another node than tx's aborts tx. So use the same
-// node for the registry and tx. tx must not be read-only there, its user needs UPDATE on the table, and
-// transactions that guard several leases must do so in the same order. Guard detects a cluster by
-// itself: until it has found one, it asks the server of tx once a minute. Where several members of a
-// replication group accept writes they refuse a tx that is SERIALIZABLE (3098). On Galera the DSN of tx
-// needs interpolateParams=true: with prepared statements a node of MariaDB may abort tx without an
-// error, and commit the statements that follow without Guard (docs/clusters.md has figures).
-//
-// Begin tx with a context that does not end with the lease. Over lib/pq, Commit of a transaction
-// that was begun with Context returns nil if the lease ends while the server's answer to COMMIT is
-// awaited, although nothing may be committed. [Registry.ExecuteLockedTx] prevents that.
-//
-// Call Guard in the transaction itself, not in a nested one, which is a savepoint. A ROLLBACK TO that
-// savepoint undoes the guard, and the outer transaction could still commit: on PostgreSQL and on clusters
-// always, on a MySQL or MariaDB if the savepoint came before the first statement on a table, since InnoDB
-// does not know it then. No server tells Guard that it runs in a savepoint. After such a ROLLBACK TO call
-// Guard again, or roll back all of tx.
-//
-// PostgreSQL answers a COMMIT whose wait for a synchronous standby is cancelled with success and a
-// warning, and a failover undoes it. lib/pq cancels it when the context ends with which tx was
-// begun, such as [Lease.Context], and tx.Commit returns nil. So begin tx with a context that does
-// not end while it commits, or use [Registry.ExecuteLockedTx], which takes care of that. Nor should
-// statement_timeout or pg_cancel_backend end a COMMIT: no driver returns an error for the warning.
+//   - Begin tx with a context that does not end with the lease: a COMMIT that its context interrupts may return nil over lib/pq,
+//     although nothing is committed, or a standby does not have it. Nor should statement_timeout or pg_cancel_backend end it.
+//   - At REPEATABLE READ and SERIALIZABLE tx must have begun after Lock, because an older snapshot does not show the lease. On
+//     PostgreSQL that is an [ErrInvalid]. If the row was renewed after the snapshot was taken, Guard returns an [ErrDatabase]
+//     (40001, on MariaDB 1020): try tx again. MySQL, and MariaDB without innodb_snapshot_isolation, cannot tell: what tx read
+//     before Lock may be out of date.
+//   - On SQLite Guard begins the one write transaction that the database can have. Others wait until tx ends, also renewals: keep
+//     tx shorter than TTL / 2.
+//   - Call Guard in the transaction itself, not in a nested one. A ROLLBACK TO that savepoint undoes the guard; on a single MySQL or
+//     MariaDB if the savepoint came before the first statement on a table. Then call Guard again, or roll back all of tx.
+//   - On Galera and in a replication group of MySQL, Guard changes CREATED_DATE in the row, by the smallest step that the column
+//     keeps. If another node has taken the lock over, the cluster aborts tx, or it refuses to commit tx (1213, 3101 or 1180).
+//     Guard detects a cluster by itself: until it has found one, it asks the server of tx once a minute. docs/leases.md has what
+//     tx must do there.
 //
 // While the row is pinned the lease cannot be renewed. If it ends before tx, its context
 // ends with [ErrLockLost], and tx may still be committed. Work outside of the database has
@@ -81,11 +48,9 @@ type Tx interface {
 // up to a fifteenth of TTL for that, and a second at most. So transactions that follow one
 // another lose no lease if each is shorter than TTL / 2, however many leases there are.
 //
-// Guard returns [ErrLockLost] if the lease is lost, [ErrNotHeld] after Unlock, and an
-// [ErrDatabase] if the statement failed. After any error roll tx back at once: a Guard
-// that was refused may have the next holder's row locked until then, on MySQL, and on PostgreSQL if it had
-// to wait for the row. The next holder cannot renew its lease meanwhile. ctx, or the Deadline
-// after such a renewal if that is earlier, limits the call.
+// Guard returns [ErrLockLost] if the lease is lost, [ErrNotHeld] after Unlock, and an [ErrDatabase] if the statement failed.
+// After any error roll tx back at once: it may have the next holder's row locked until then. ctx, or the Deadline after such a
+// renewal if that is earlier, limits the call.
 func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 	return l.held().Guard(ctx, locktable.OverSQL(tx))
 }
@@ -95,13 +60,9 @@ func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 //
 //	err := sqllock.GuardFunc(ctx, lease, tx.QueryRow)
 //
-// queryRow sends a query in the transaction and returns its first row. It must be the method of
-// the transaction: that of a pool or a connection guards nothing, and GuardFunc cannot detect
-// that. If there is no row, Scan must return an error that wraps [sql.ErrNoRows], as that of
-// pgx v5 does. What Guard promises and returns is the same. On MySQL and MariaDB, where a guard
+// queryRow must be the method of the transaction: that of a pool or a connection guards nothing, and GuardFunc cannot
+// detect that. If there is no row, Scan must return an error that wraps [sql.ErrNoRows]. On MySQL and MariaDB, where a guard
 // may have to change the row, GuardFunc returns [ErrInvalid].
-//
-// It is a function, because a method cannot have a type parameter for the type of the row.
 func GuardFunc[R interface{ Scan(dest ...any) error }](ctx context.Context, lease *Lease, queryRow func(ctx context.Context, query string, args ...any) R) error {
 	if queryRow == nil {
 		return lease.held().Guard(ctx, nil)
@@ -116,19 +77,15 @@ func GuardFunc[R interface{ Scan(dest ...any) error }](ctx context.Context, leas
 // commits, and releases the lock. opts are those of the transaction, and may be nil. fn's
 // context is that of the lease, and is the transaction's too: if the lease is lost
 // meanwhile, the transaction is rolled back. fn must not end tx. If fn enters the lock again, the lease is
-// not renewed: tx has its row pinned.
+// not renewed: tx has its row pinned. If fn panics the transaction is rolled back and the lock is released.
 //
-// ExecuteLockedTx returns nil exactly if the transaction was committed. A release that
-// fails then is no error: the row expires. Otherwise nothing was committed, with one
-// exception: an [ErrDatabase] of the commit itself, whose answer may have been lost. Once
-// COMMIT was sent, every error is an ErrDatabase, also if ctx ended meanwhile, except for a
-// refusal of the database.
+// ExecuteLockedTx returns nil exactly if the transaction was committed. The error is fn's, or an [ErrLockLost],
+// [ErrNotAcquired] or [ErrDatabase]. Nothing was committed then, with one exception: an ErrDatabase of the commit itself,
+// whose answer may have been lost. Once COMMIT was sent, every error is an ErrDatabase, also if ctx ended meanwhile, except
+// for a refusal of the database. A release that fails after the commit is no error: the row expires.
 //
-// The error is fn's, or an [ErrLockLost], [ErrNotAcquired] or [ErrDatabase]. If fn panics
-// the transaction is rolled back and the lock is released.
-//
-// db is a pool of the database that the lock is in. That should be the application's,
-// while the registry has a small one of its own.
+// db is a pool of the database that the lock is in. That should be the application's, while the registry has a small one of
+// its own.
 func (l *JdbcLock) ExecuteLockedTx(ctx context.Context, db *sql.DB, opts *sql.TxOptions, fn func(context.Context, *sql.Tx) error) error {
 	if err := checkTransaction(db, fn); err != nil {
 		return err

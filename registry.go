@@ -85,21 +85,17 @@ type RegistryOptions struct {
 	// says who holds the lock: Java services, and registries that are not fair, acquire out of turn. [JdbcLock.WithFair] chooses
 	// for one lock. It is for PostgreSQL, and for a single MySQL or MariaDB: otherwise, or with binlog_format=STATEMENT, NewRegistry
 	// returns an [ErrInvalid]. A pooler of transactions is refused with an ErrInvalid by the first call that locks, or by Open of
-	// pgxlock and pqlock. With [RepositoryOptions.Layout] only the pooler is noticed.
+	// pgxlock and pqlock. With [RepositoryOptions.Layout] only the pooler is noticed. A registry cannot have HandOff, too.
 	//
-	//   - An uncontended lock takes no round trip more, and while callers wait nothing is written.
-	//   - Each process has one place in the queue of a key, in a session of its own: its next caller comes after those of the other
-	//     processes that wait already. With a Waker it is the one whose turn it is that is woken.
-	//   - A repository has 16 such sessions at most: see [RepositoryOptions.Turns]. Without one, callers wait as for a lock that is
-	//     not fair, and Observer.Fallback is called.
+	//   - Each process has one place in the queue of a key, in a session of its own: 16 at most, see [RepositoryOptions.Turns]. Without
+	//     one, callers wait as for a lock that is not fair, and Observer.Fallback is called.
 	//   - If the process whose turn it is crashes, the next one has it at once. If it is stopped or cut off, the server ends its
-	//     session after 5 s, and a free lock stays free until then. So it is for each such process that waits.
-	//   - A caller that has waited for a minute goes to the end of the queue.
+	//     session after 5 s. So it is for each such process that waits.
+	//   - A caller that has waited for a minute goes to the end of the queue. With a Waker it is the one whose turn it is that is woken.
 	//   - TryLock returns [ErrNotAcquired] also if another process waits.
-	//   - A joint lock has its turn at one of its keys, the one that it waits for. If fair callers want them one by one all the time,
-	//     it may wait for ever: then have all callers lock a common key first.
+	//   - A joint lock has its turn at one of its keys, the one that it waits for.
 	//
-	// docs/waiting.md has the rules. A registry cannot have HandOff, too.
+	// docs/waiting.md has the rules.
 	Fair bool
 
 	// HandOff, if true, has Unlock hand the row over to the next caller in this process
@@ -317,33 +313,23 @@ func (r *Registry) Obtain(key string) (*JdbcLock, error) {
 	return handle.(*JdbcLock), nil
 }
 
-// ObtainAll returns one lock of several keys, a joint lock: a caller acquires all of them,
-// or none. It sends nothing to the database.
+// ObtainAll returns one lock of several keys, a joint lock: a caller acquires all of them, or none. It sends nothing to the
+// database.
 //
-//   - The rows of all keys are acquired by one statement in one transaction, released by one, and
-//     renewed by one. Each excludes callers that want that key alone, also in Java.
-//   - There is one [*Lease]: one context, one deadline, one holder, and one fencing token, which is
-//     higher than every earlier token of each of the keys. [Lease.Guard] pins all rows. If one of
-//     the rows is taken or deleted, the whole lease is lost.
-//   - Callers may name the keys in any order: joint locks cannot deadlock with each other. While one
-//     is waited for, none of its rows is taken.
-//   - In this registry the caller queues at one key after the other. While it waits for some of them, it
-//     keeps others, which are free, for a limited time, and then lets others pass: so it cannot deadlock
-//     with callers that hold one key and want another, either. That time grows from nothing to 2 s with
-//     each try that fails. Where it has let others pass it is the next. While another process has one of
-//     the keys, it keeps none of the others.
+//   - It excludes callers that want one of the keys alone, also in Java.
+//   - There is one [*Lease], and one fencing token, which is higher than every earlier token of each of the keys. [Lease.Guard] pins all
+//     rows. If one of the rows is taken or deleted, the whole lease is lost.
+//   - Callers may name the keys in any order: joint locks cannot deadlock with each other. While another process has one of the
+//     keys, it keeps none of the others. In this registry a waiting caller keeps free keys for a limited time, so it cannot deadlock
+//     with callers that hold one key and want another, either. That time grows from nothing to 2 s with each try that fails.
 //   - If not all keys are free, the error is a [*HeldError] about a key that was held.
-//   - A caller that holds the joint lock enters it again, with the lease's context, by any of the keys
-//     or several. If ctx carries leases of some of the keys and not of all, Lock returns
-//     [ErrInvalid]: it would wait for itself.
-//   - Joint locks are neither handed over to the next caller of the process (see
-//     [RegistryOptions.HandOff]) nor cached.
+//   - A caller that holds the joint lock enters it again, with the lease's context, by any of the keys or several. If ctx carries
+//     leases of some of the keys and not of all, Lock returns [ErrInvalid]: it would wait for itself.
+//   - Joint locks are neither handed over to the next caller of the process (see [RegistryOptions.HandOff]) nor cached.
 //
-// Different keys that are equal in the collation of LOCK_KEY cannot be acquired together:
-// Lock and TryLock return an [ErrInvalid] that names the collation.
-//
-// Keys that map to one LOCK_KEY count once, and for a single one ObtainAll is Obtain. No key, more
-// than [MaxKeys] or a bad one give an [ErrInvalid].
+// Keys that map to one LOCK_KEY count once, and for a single one ObtainAll is Obtain. No key, more than [MaxKeys] or a bad one
+// give an [ErrInvalid]. Different keys that are equal in the collation of LOCK_KEY cannot be acquired together: Lock and TryLock
+// return an [ErrInvalid] that names the collation.
 func (r *Registry) ObtainAll(keys ...string) (*JdbcLock, error) {
 	lockKeys := make([]string, len(keys))
 	for i, key := range keys {

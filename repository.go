@@ -270,24 +270,18 @@ type Repository struct {
 // stdlib.OpenDBFromPool(pool) for a pgxpool. d is the dialect of the server, whatever the
 // driver. opts may be nil.
 //
-// Unless opts.Layout is set, NewRepository asks the server what it is and what the tables are like. While the
+// Unless opts.Layout is set, NewRepository asks the server, over one connection, what it is and what the tables are like. While the
 // database is busy, as SQLite is while another process writes, it tries again until ctx ends. It returns
-//   - [ErrInvalid] if d is not the dialect of the server, or sqllock does not support the server (see
-//     [RepositoryOptions].Unverified), or the server refuses the isolation:
-//     a replication group that several members write to takes no [Serializable]; or if the
-//     session does not commit its statements: autocommit=0 on MySQL and MariaDB; or if it does not
-//     send text as UTF-8 (client_encoding, charset), unless the region and all that Keys returns are
-//     ASCII, as with [SpringKeys]: other sessions would see another key; or if Acquirers
-//     are connected to another table, or MultiStatements is set and the pool does not take them,
-//   - [ErrSchema] if the table is missing, or is not what locks need: it is a view, or not InnoDB, or UNLOGGED;
-//     it has no unique key of LOCK_KEY and REGION alone, or another one; times with a time zone or
-//     without digits of a second, an EXPIRED_AFTER that may be NULL, or a LOCK_KEY that is not utf8mb4 for keys
-//     that are not ASCII; or if fencing tokens might not rise. The text names the cure,
-//   - [ErrDatabase] for any other error, also if ctx ends first, a statement has no answer
-//     within 10 s, or the server is not a working member of its Galera cluster or replication
-//     group.
-//
-// It asks one connection: all of a pool must have the same settings.
+//   - [ErrInvalid] for bad options; if d is not the dialect of the server, or sqllock does not support the server (see
+//     [RepositoryOptions].Unverified); if the server refuses the isolation, as a replication group that several members write to
+//     takes no [Serializable]; if the session does not commit its statements (autocommit=0), or if it does not send text as UTF-8 where
+//     the keys or the region need it; if Acquirers are connected to another table, or MultiStatements is set and the pool does not take
+//     them,
+//   - [ErrSchema] if the table is missing, or is not what locks need: it is a view, or not transactional; it has another unique key
+//     than LOCK_KEY and REGION, times with a time zone or without digits of a second, a LOCK_KEY that is not utf8mb4 for keys that are
+//     not ASCII; or if fencing tokens might not rise. The text names the cure; docs/schema.md has the list,
+//   - [ErrDatabase] for any other error, also if ctx ends first, a statement has no answer within 10 s, or the server is not a working
+//     member of its Galera cluster or replication group.
 //
 // Bad options return [ErrInvalid] before anything is sent.
 func NewRepository[DB *sql.DB | *sqlx.DB](ctx context.Context, db DB, d dialect.Dialect, opts *RepositoryOptions) (*Repository, error) {

@@ -45,19 +45,17 @@ func UntilSuccess() Option { return func(j *job) { j.untilSuccess = true } }
 // instances must use the same key, which must not change between builds.
 //
 // minHold is how long the lock stays taken at least, from when it was acquired, also after fn has returned
-// or failed, and after [sqllock.Registry.Close]: see [UntilSuccess] for another rule. With it, a fast job does not run again on an instance
-// whose clock is late. It must be longer than the difference of the instances' clocks, and shorter than the
-// time between two runs: half of that time is a good choice. With 0 the lock is free when fn returns.
+// or failed, and after [sqllock.Registry.Close]: see [UntilSuccess] for another rule. It must be longer than the difference of
+// the instances' clocks, and shorter than the time between two runs: half of that is a good choice. With 0 the lock is free
+// when fn returns.
 //
 // The lease is renewed automatically for as long as fn runs, whatever the registry's AutoRenew says.
 // Its time-to-live, the registry's, is how long the lock stays taken after an instance has
 // crashed, even if minHold is longer: the job may then run again in the same period. A registry with
 // a MaxHold ends the lease after that.
 //
-// The context of fn is that of the lease: it is made from the one that the returned
-// function is given, ends with cause [sqllock.ErrLockLost] before another instance can run
-// the job, and carries the lease for [sqllock.Registry.LeaseFrom]. fn must return when it
-// ends. If it goes on, another instance may run the job at the same time.
+// fn must return when its context ends, or another instance may run the job at the same time. It is that of the lease: made from
+// the one that the returned function is given, ended with cause [sqllock.ErrLockLost] before another instance can run the job.
 //
 // The errors of the returned function are
 //

@@ -16,17 +16,12 @@
 // calls the function once a term: for as long as this process leads. A term is a lease of the
 // role's key, which is renewed automatically whatever the registry's options say.
 //
-// # What holds
-//
 //   - At most one elector leads a role. The context of the function ends before any other
 //     process can lead.
 //   - When Run's context ends, or [Elector.Resign] is called, the lease is renewed until the
 //     function has returned. Then it is released, and the next elector leads.
-//   - When the function's own context ends, it must stop. The context of its lease,
-//     [sqllock.Lease.Context], lasts for as long as the lease is held: use it for what has
-//     to be done after that.
-//   - Run calls the function in its own goroutine and waits for it. A goroutine that the
-//     function starts must have ended when the function returns.
+//   - When the function's own context ends, it must stop, and so must each goroutine that it has started. The context of its lease,
+//     [sqllock.Lease.Context], lasts for as long as the lease is held: use it for the last steps.
 //
 // # How a term ends
 //
@@ -42,11 +37,8 @@
 //
 // "Others first" means that the elector pauses: it campaigns again when another leads, at
 // the latest after [Options].SitOut. An error that the function returns after its context
-// has ended does not end Run: the work was interrupted. The same is true if the release
-// finds that the lease was lost before. [Options].OnError receives the error.
-//
-// An error of the database does not end the election either. A candidate reports it to
-// OnError, waits a moment, and tries again.
+// has ended does not end Run; [Options].OnError receives it.
+// An error of the database does not end the election either: a candidate reports it to OnError, and tries again.
 //
 // # What does not hold
 //

@@ -18,13 +18,10 @@
 // # What holds
 //
 //   - No more permits are held at once than the largest number that any process has passed to [New]
-//     for the key. The rows alone decide that.
+//     for the key.
 //   - A caller that wants many permits is not overtaken for ever by callers that want few, in
-//     whichever processes they are. If there are too few permits for a caller, it waits in turn. The
-//     turn is the plain lock of the key "K permit turn": while a waiter has it, no other caller
-//     acquires. Callers of one [Semaphore] get it in the order of their arrival, and processes in
-//     no particular order unless the registry is fair. A process whose callers have had it for ten IdleBetweenTries of their
-//     registry, one after the other, leaves it to others for a moment.
+//     whichever processes they are: who finds too few waits in turn, in the order of arrival among callers of one [Semaphore], and
+//     between processes if the registry is fair.
 //   - A waiter that crashes in its turn delays the others by the time-to-live of the registry at most.
 //
 // # What does not hold
@@ -33,16 +30,9 @@
 //     permits while they wait for more can wait for each other: acquire all that are needed at once.
 //   - A fencing token is higher than those of earlier leases of the same permits. It is not comparable
 //     with those of others that hold permits at the same time.
-//   - A permit that could not be released, because the database did not answer, counts as held until
-//     its time-to-live ends.
+//   - A permit that could not be released counts as held until its time-to-live ends.
 //   - While a caller has the turn, its wait ends with the first error of the database, also if
-//     the registry waits through outages ([sqllock.RegistryOptions]). A caller that waits for
-//     its turn keeps waiting, and gets [sqllock.ErrNotAcquired] if its limit ends meanwhile.
-//
-// # Changing the number of permits
-//
-// Processes may pass different numbers to New, as they do while a new version is being deployed. They
-// share the permits with lower numbers. After the number is lowered, those that hold permits with
-// higher numbers keep them until they unlock them, and callers with the new number do not see them:
-// until then more permits can be held than the new number, and never more than the old one.
+//     the registry waits through outages ([sqllock.RegistryOptions]).
+//   - Processes that pass different numbers to New share the permits with lower numbers. After the number is lowered, those that hold
+//     permits with higher numbers keep them, and callers with the new number do not see them.
 package semaphore
