@@ -84,6 +84,8 @@ type HeldError struct {
 	// Pinned is the transaction that has the row locked, if Left is 0: the lease is over, and the row cannot be acquired
 	// before that transaction ends. It is the zero value if the server does not tell: see [Repository.Pin].
 	Pinned Pin
+	// Waited is how long the call has waited. It is 0 after a single try, and if this is not known.
+	Waited time.Duration
 
 	cause error // what ended the wait, or nil
 }
@@ -100,6 +102,9 @@ func (e *HeldError) Error() string {
 		text += fmt.Sprintf(" was held by %s; its lease is over, and a transaction may have its row locked", e.owner())
 	case e.Holder != "":
 		text += fmt.Sprintf(" is held by %s; its lease ends in %v unless it is renewed", e.owner(), e.left())
+	}
+	if e.Waited >= time.Second {
+		text += fmt.Sprintf("; waited %v", e.Waited.Round(100*time.Millisecond))
 	}
 	if e.cause != nil {
 		text += ": " + e.cause.Error()
@@ -132,8 +137,8 @@ func (e *HeldError) Unwrap() []error {
 }
 
 // heldError makes a HeldError of a wait that cause has ended, or of a try.
-func heldError(key, holder string, left time.Duration, process string, pin locktable.Pin, cause error) error {
-	return &HeldError{Key: key, Holder: holder, Left: left, Process: processOf(process), Pinned: Pin(pin), cause: cause}
+func heldError(key, holder string, left, waited time.Duration, process string, pin locktable.Pin, cause error) error {
+	return &HeldError{Key: key, Holder: holder, Left: left, Process: processOf(process), Pinned: Pin(pin), Waited: waited, cause: cause}
 }
 
 // invalid makes an ErrInvalid.

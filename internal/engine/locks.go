@@ -62,7 +62,7 @@ type Settings struct {
 // heldError makes the error of a call that has found key held: by holder, for another left, as far as that is known. pin is
 // the transaction that keeps the row of a lease that is over from being acquired.
 // process is what the holder's process calls itself, or "". cause is what has ended the wait, or nil.
-type heldError = func(key, holder string, left time.Duration, process string, pin locktable.Pin, cause error) error
+type heldError = func(key, holder string, left, waited time.Duration, process string, pin locktable.Pin, cause error) error
 
 // New returns the locks of a registry over a table. wake and tracker may be nil. process is what this process calls itself;
 // if it is "", no names are written. The observers are not nil, and each is there once.

@@ -91,17 +91,21 @@ func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use
 	case silent != nil:
 		return failure.CutShort(ctx, silent)
 	default:
-		return s.notAcquired(ctx, r.keyOf(seen), seen)
+		waited := time.Since(began)
+		if w.once {
+			waited = 0
+		}
+		return s.notAcquired(ctx, r.keyOf(seen), seen, waited)
 	}
 }
 
 // notAcquired describes a wait that ctx has ended, or a try if it has not.
-func (s *Locks) notAcquired(ctx context.Context, key string, seen locktable.Row) error {
+func (s *Locks) notAcquired(ctx context.Context, key string, seen locktable.Row, waited time.Duration) error {
 	var pin locktable.Pin
 	if seen.Holder != "" && seen.Expired() && bounded.Ended(ctx) == nil {
 		pin, _ = s.table.PinSoon(ctx, seen.LockKey)
 	}
-	return s.heldError(key, seen.Holder, max(seen.Left, 0), s.processOf(ctx, seen), pin, bounded.Ended(ctx))
+	return s.heldError(key, seen.Holder, max(seen.Left, 0), waited, s.processOf(ctx, seen), pin, bounded.Ended(ctx))
 }
 
 // Check refuses settings of a handle that no lease can have.
@@ -168,7 +172,7 @@ func (s *Locks) grant(ctx, waiting context.Context, u *Use) error {
 	if err := u.Unlock(waiting, h.deadline()); err != nil {
 		return err
 	}
-	return s.notAcquired(ctx, h.key, locktable.Row{})
+	return s.notAcquired(ctx, h.key, locktable.Row{}, 0)
 }
 
 // What a waiter does next.

@@ -38,6 +38,9 @@ const UnknownVariable = "1193"
 var (
 	isCode = regexp.MustCompile(`^[0-9A-Z]{2,5}$`)
 	quoted = regexp.MustCompile(`["'«„](\w[\w.]*)["'»“]`)
+	// refusedTLS is the line of pgx about a connection with TLS, with sslmode=prefer. The next line says what came of the
+	// one without.
+	refusedTLS = regexp.MustCompile(`(?m)^\t.*: tls error: server refused TLS connection\n`)
 	// mysqlNumber finds the number in the text of go-sql-driver's errors, which have no method for it. Importing the
 	// driver would link it into every application.
 	mysqlNumber = regexp.MustCompile(`\bError (\d{4})(?: \(\w{5}\))?: `)
@@ -82,7 +85,7 @@ func (e *curedError) Error() string {
 	if name := quoted.FindStringSubmatch(text); name != nil && slices.Contains(cure.Signs, UnknownVariable) {
 		cause += fmt.Sprintf(", %q", name[1])
 	}
-	return cause + ": " + cure.Text + "\n" + text
+	return cause + ": " + cure.Text + "\n" + refusedTLS.ReplaceAllString(text, "")
 }
 
 func (e *curedError) Unwrap() error { return e.error }

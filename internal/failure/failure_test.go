@@ -72,3 +72,14 @@ func TestATranslationIsFinal(t *testing.T) {
 	once := failure.Of(&locktable.Error{Op: "read", Kind: locktable.Failed, Err: errors.New("no")}, "k")
 	check.Equal(t, "text", failure.Of(once, "other").Error(), once.Error())
 }
+
+// TestOneRefusalIsEnough leaves out that the server has no TLS, if the connection without TLS was refused too.
+func TestOneRefusalIsEnough(t *testing.T) {
+	t.Parallel()
+	const first, last = "failed to connect to `user=u database=d`:", "\n\t127.0.0.1:5432 (localhost): failed SASL auth: FATAL: password authentication failed"
+	const noTLS = "\n\t127.0.0.1:5432 (localhost): tls error: server refused TLS connection"
+	for text, want := range map[string]string{first + noTLS + last: first + last, first + noTLS: first + noTLS} {
+		_, driver, _ := strings.Cut(failure.WithCure(errors.New(text)).Error(), "\n")
+		check.Equal(t, "the driver's text", driver, want)
+	}
+}

@@ -14,10 +14,18 @@ import (
 // NotAcquired returns the [*sqllock.HeldError] of a call that found row held, with the key of the
 // lock. If ctx, the caller's, has ended, the error wraps its error and its cause too.
 func (s *Set) NotAcquired(ctx context.Context, row sqllock.Row) error {
+	return s.notAcquired(ctx, row, time.Time{})
+}
+
+// notAcquired is NotAcquired of a wait that began at a time, or of a try if that is zero.
+func (s *Set) notAcquired(ctx context.Context, row sqllock.Row, began time.Time) error {
 	if row.Holder != "" {
 		s.seen.Store(&row.Holder)
 	}
 	held := &sqllock.HeldError{Key: s.key, Holder: row.Holder, Left: max(row.Left, 0), Process: row.Process}
+	if !began.IsZero() {
+		held.Waited = time.Since(began)
+	}
 	if ended := bounded.Ended(ctx); ended != nil {
 		return fmt.Errorf("%w: %w", held, ended)
 	}
@@ -34,7 +42,7 @@ func (s *Set) Failed(ctx, waiting context.Context, err error) error {
 	case errors.Is(err, sqllock.ErrClosed):
 		return err
 	case errors.As(err, &held):
-		return s.NotAcquired(ctx, sqllock.Row{Holder: held.Holder, Left: held.Left, Process: held.Process})
+		return s.notAcquired(ctx, sqllock.Row{Holder: held.Holder, Left: held.Left, Process: held.Process}, began(waiting))
 	case bounded.Ended(waiting) == nil:
 		return err
 	case !errors.Is(bounded.Ended(waiting), context.DeadlineExceeded): // its caller has ended it
@@ -42,7 +50,7 @@ func (s *Set) Failed(ctx, waiting context.Context, err error) error {
 	case errors.Is(err, sqllock.ErrDatabase) || s.locks.IsSilent(waiting, s.lockKey):
 		return failure.CutShort(ctx, failure.Silent(s.key, silent))
 	}
-	return s.NotAcquired(ctx, sqllock.Row{})
+	return s.notAcquired(ctx, sqllock.Row{}, began(waiting))
 }
 
 // errTooLate is why the lease has ended of a call that has then been doing something else.

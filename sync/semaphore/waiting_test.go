@@ -209,6 +209,7 @@ func TestTheWaitIsLimited(t *testing.T) {
 			f.Is(err, sqllock.ErrNotAcquired)
 			f.IsNot(err, context.DeadlineExceeded)
 			f.isHeldBy(err, holder)
+			check.Contains(f.T, err.Error(), "; waited 1.2s")
 			f.has(rows...)
 
 			f.isHeldBy(check.ErrorOf(a.TryAcquireFor(f.Context(), 3, 0)), holder)

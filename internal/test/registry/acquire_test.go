@@ -404,3 +404,19 @@ func TestAcquire_WithoutATransactionSaysWhatIsWrong(t *testing.T) {
 		})
 	}
 }
+
+// A refusal says for how long the call has waited, and that of a single try does not.
+func TestTryLockFor_SaysHowLongItWaited(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		rival := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: ttl}), "k")
+		must(t, check.ErrorOf(s.lock.Lock(t.Context())))
+		for wait, want := range map[time.Duration]string{0: "unless it is renewed", 2 * time.Second: "; waited 2s"} {
+			var held *sqllock.HeldError
+			_, err := rival.TryLockFor(t.Context(), wait)
+			if !errors.As(err, &held) || held.Waited != wait || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%+v: %v", held, err)
+			}
+		}
+	})
+}
