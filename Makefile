@@ -114,8 +114,8 @@ model: ## check the protocol as a model, exhaustively, and that the checker catc
 	dev/model/check
 
 .PHONY: reliability
-reliability: ## run all failure tests and update docs/reliability.md (22 minutes)
-	SQLLOCK_SERVERS=postgres,mysql SQLLOCK_REQUIRE=postgres,mysql $(WITH_SERVERS) -- $(GO) -C dev/reliability test . -count=1 -v -timeout=45m -full -page=$(CURDIR)/docs/reliability.md
+reliability: ## run all failure tests and update its RESULTS.md (22 minutes)
+	SQLLOCK_SERVERS=postgres,mysql SQLLOCK_REQUIRE=postgres,mysql $(WITH_SERVERS) -- $(GO) -C dev/reliability test . -count=1 -v -timeout=45m -full -page=$(CURDIR)/dev/reliability/RESULTS.md
 
 # HISTORY=dir keeps what the workers did; CLUSTERSFLAGS='-run TestGalera -seed 7' runs a part of it.
 CLUSTERS = SQLLOCK_MAY_INSTALL=yes $(GO) -C dev/reliability test ./clusters -count=1 -v $(if $(HISTORY),-history=$(abspath $(HISTORY)))

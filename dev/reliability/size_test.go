@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	full   = flag.Bool("full", false, "run as many trials as docs/reliability.md reports")
+	full   = flag.Bool("full", false, "run as many trials as RESULTS.md reports")
 	trials = flag.Int("trials", 0, "number of trials of each kind (default: each test's own number)")
 	page   = flag.String("page", "", "write the figures to this page")
 )
