@@ -1,6 +1,6 @@
-// Package dbtest provides real databases for tests: SQLite in a temporary file, and PostgreSQL, PgBouncer, MariaDB
-// and MySQL on the servers of environment variables such as SQLLOCK_TEST_POSTGRES. The command cmd/withservers starts
-// the servers and sets the variables:
+// Package dbtest provides real databases for tests: SQLite in a temporary file, and PostgreSQL, PgBouncer, Pgpool-II,
+// MariaDB and MySQL on the servers of environment variables such as SQLLOCK_TEST_POSTGRES. The command cmd/withservers
+// starts the servers and sets the variables:
 //
 //	go run ./internal/test/dbtest/cmd/withservers -- go test ./...
 //
@@ -9,7 +9,7 @@
 // test's log has its name. A test creates the tables that it needs; dbtest runs no migrations.
 //
 // If a server is missing, its tests are skipped with a message. They fail if SQLLOCK_REQUIRE, a comma-separated list
-// of [server.Kinds], contains the server. CI=true alone requires sqlite, postgres, pgbouncer and mysql,
+// of [server.Kinds], contains the server. CI=true alone requires sqlite, postgres, pgbouncer, pgpool and mysql,
 // with SQLLOCK_TEST_ALL=1 also postgres-newest, mariadb-newest and oracle-mysql.
 //
 // A test that starts servers of its own begins with [OwnServers].

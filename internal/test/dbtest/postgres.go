@@ -24,6 +24,12 @@ func PostgresNewest(tb testing.TB) *DB {
 	return newSchema(tb, server.PostgresNewest)
 }
 
+// Pgpool is [Postgres] through the Pgpool-II of SQLLOCK_TEST_PGPOOL, whose pool keeps a connection for each client.
+func Pgpool(tb testing.TB) *DB {
+	tb.Helper()
+	return newSchema(tb, server.Pgpool)
+}
+
 func newSchema(tb testing.TB, name string) *DB {
 	tb.Helper()
 	serverDSN := variable(tb, name)

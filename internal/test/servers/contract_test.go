@@ -62,6 +62,8 @@ var matrix = []column{
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "pgxpool", pgxpool: true},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
+	{server: server.Pgpool, open: dbtest.Pgpool, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
+	{server: server.Pgpool, open: dbtest.Pgpool, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock, table", parse: mysqldriver.Parse, parameters: patient, table: true},
 	{server: server.MariaDBNewest, open: dbtest.MariaDBNewest, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},

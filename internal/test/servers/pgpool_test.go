@@ -3,7 +3,7 @@ package servers_test
 import (
 	"context"
 	"errors"
-	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/sqllock/sqllock"
@@ -21,18 +21,18 @@ func TestPgpool_NothingIsReadFromTheStandby(t *testing.T) {
 	dbtest.OwnServers(t)
 	scratch := check.Value(server.NewScratch())(t)
 	t.Cleanup(func() { must(t, scratch.Remove()) })
-	balanced, err := server.StartPgpool(t.Context(), scratch.Dir)
-	if errors.Is(err, server.ErrMissing) && os.Getenv("CI") != "true" {
+	pool, onPrimary, onStandby, err := server.StartPgpool(t.Context(), filepath.Join(scratch.Dir, "pgpool"))
+	if errors.Is(err, server.ErrMissing) && !check.Value(server.Required(server.Pgpool))(t) {
 		t.Skip(err)
 	}
 	must(t, err)
-	t.Cleanup(func() { must(t, balanced.Stop()) })
+	t.Cleanup(func() { must(t, pool.Stop()) })
 	on := func(s *server.Server) *dbtest.DB {
 		db := &dbtest.DB{Server: server.Postgres, Name: "postgres", Driver: "postgres", DSN: s.DSN(), Dialect: dialect.Postgres()}
 		db.DB = db.Open(t)
 		return db
 	}
-	primary, standby, db := on(balanced.Primary), on(balanced.Standby), on(balanced.Pool)
+	primary, standby, db := on(onPrimary), on(onStandby), on(pool)
 	must(t, migrations.Up(t.Context(), primary.DB.DB, primary.Dialect, nil))
 	answers := func(db *dbtest.DB, question string) func() bool {
 		return func() (yes bool) {

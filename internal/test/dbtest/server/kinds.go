@@ -19,6 +19,10 @@ const (
 	// must pool transactions and serve each database of that server. [StartPgBouncer]
 	// describes what its URL and its settings must contain.
 	PgBouncerVariable = "SQLLOCK_TEST_PGBOUNCER"
+	// PgpoolVariable is for a Pgpool-II that balances reads between a PostgreSQL and a standby that
+	// shows what is committed (synchronous_commit=remote_apply). The user must be able to create
+	// schemas and roles.
+	PgpoolVariable = "SQLLOCK_TEST_PGPOOL"
 	// MySQLVariable is for a MySQL or MariaDB server. The user must be able to create
 	// databases.
 	MySQLVariable = "SQLLOCK_TEST_MYSQL"
@@ -40,6 +44,7 @@ const (
 	SQLite         = "sqlite"
 	Postgres       = "postgres"
 	PgBouncer      = "pgbouncer"
+	Pgpool         = "pgpool"
 	MySQL          = "mysql" // if it is started here: MariaDB
 	PostgresNewest = "postgres-newest"
 	MariaDBNewest  = "mariadb-newest"
@@ -68,6 +73,7 @@ var Kinds = []Kind{
 	{Name: SQLite, Title: "SQLite"},
 	{Name: Postgres, Title: "PostgreSQL", Variable: PostgresVariable, Start: alone(StartPostgres)},
 	{Name: PgBouncer, Title: "PgBouncer", Variable: PgBouncerVariable, Start: StartPgBouncer, Behind: Postgres},
+	{Name: Pgpool, Title: "Pgpool-II", Variable: PgpoolVariable, Start: alone(startPgpool)},
 	{Name: PostgresNewest, Title: "PostgreSQL's newest major version", Variable: PostgresNewestVariable, Start: alone(StartPostgresNewest)},
 	{Name: MySQL, Title: "MariaDB", Variable: MySQLVariable, Start: alone(StartMariaDB)},
 	{Name: MariaDBNewest, Title: "MariaDB's newest long-term series", Variable: MariaDBNewestVariable, Start: alone(StartMariaDBNewest)},
@@ -113,7 +119,7 @@ var ErrUnknownKind = errors.New("no such server")
 func Required(name string) (bool, error) {
 	names, err := listed(RequireVariable)
 	if len(names) == 0 && os.Getenv("CI") == "true" {
-		names = []string{SQLite, Postgres, PgBouncer, MySQL}
+		names = []string{SQLite, Postgres, PgBouncer, Pgpool, MySQL}
 		if os.Getenv(AllVariable) != "" {
 			names = append(names, PostgresNewest, MariaDBNewest, OracleMySQL)
 		}

@@ -5,51 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strconv"
 	"syscall"
 )
 
-// A Balanced is a Pgpool-II that balances reads between a PostgreSQL and its standby.
-type Balanced struct {
-	Pool, Primary, Standby *Server
+// startPgpool starts a Pgpool-II with a standby that shows what is committed, so that a test may read there what
+// it has written.
+func startPgpool(ctx context.Context, dir string) (*Server, error) {
+	pool, _, _, err := StartPgpool(ctx, dir, settings("synchronous_standby_names="+replicaName, "synchronous_commit=remote_apply")...)
+	return pool, err
 }
 
-// StartPgpool starts the Pgpool-II of this machine in front of two servers of its own, with their data in dir. If there
-// is none, it installs Debian's. All queries that it takes for mere reads go to the standby.
-func StartPgpool(ctx context.Context, dir string) (b *Balanced, err error) {
+// StartPgpool starts the Pgpool-II of this machine in front of two servers of its own, with their data beside
+// dir. If there is none, it installs Debian's. All queries that it takes for mere reads go to the standby, which lags
+// behind the primary unless arguments for the primary say otherwise. Both end with the pool.
+func StartPgpool(ctx context.Context, dir string, arguments ...string) (pool, primary, standby *Server, err error) {
 	bin, err := EnsurePostgres(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find PostgreSQL: %w", err)
+		return nil, nil, nil, fmt.Errorf("find PostgreSQL: %w", err)
 	}
 	if err := Ensure(ctx, []string{"pgpool"}, "pgpool2"); err != nil {
-		return nil, fmt.Errorf("find Pgpool-II: %w", err)
+		return nil, nil, nil, fmt.Errorf("find Pgpool-II: %w", err)
 	}
-	b = &Balanced{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, b.Stop())
-		}
-	}()
-	if b.Primary, err = Start(ctx, postgres(bin), filepath.Join(dir, "primary")); err != nil {
-		return b, err
+	if primary, err = Start(ctx, postgres(bin).With(arguments...), dir+"-primary"); err != nil {
+		return nil, nil, nil, err
 	}
-	if b.Standby, err = Start(ctx, postgres(bin).replicating(b.Primary), filepath.Join(dir, "standby")); err != nil {
-		return b, err
+	if standby, err = Start(ctx, postgres(bin).replicating(primary), dir+"-standby"); err != nil {
+		return nil, nil, nil, errors.Join(err, primary.Stop())
 	}
-	b.Pool, err = Start(ctx, pgpool(portOf(b.Primary), portOf(b.Standby)), filepath.Join(dir, "pgpool"))
-	return b, err
-}
-
-// Stop ends what runs of the three.
-func (b *Balanced) Stop() error {
-	var errs []error
-	for _, s := range []*Server{b.Pool, b.Standby, b.Primary} {
-		if s != nil {
-			errs = append(errs, s.Stop())
-		}
+	if pool, err = Start(ctx, pgpool(portOf(primary), portOf(standby)), dir); err != nil {
+		return nil, nil, nil, errors.Join(err, standby.Stop(), primary.Stop())
 	}
-	return errors.Join(errs...)
+	pool.behind = []*Server{standby, primary}
+	return pool, primary, standby, nil
 }
 
 func portOf(s *Server) string {
@@ -85,8 +73,10 @@ backend_weight1 = 1
 sr_check_period = 1
 sr_check_user = 'postgres'
 load_balance_mode = on
-num_init_children = 64
+num_init_children = 256
 max_pool = 1
+child_life_time = 0
+serialize_accept = on
 failover_on_backend_error = off
 `, port, primary, standby)}
 		},

@@ -55,6 +55,7 @@ type Server struct {
 	account *account // nil is the caller's own
 	dir     string
 	port    int
+	behind  []*Server // those that were started for it
 
 	mu      sync.Mutex
 	process *process // nil while the server is down
@@ -146,13 +147,17 @@ func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv
 // Log returns the path of the server's log file.
 func (s *Server) Log() string { return filepath.Join(s.dir, s.recipe.Name+".log") }
 
-// Stop shuts the server down cleanly and disconnects its clients. The data remain for
-// [Server.Restart]. If the server is down, Stop does nothing. The error wraps [ErrEnded] if the
-// server had crashed before.
+// Stop shuts the server down cleanly and disconnects its clients, and then does so with the servers
+// that were started for it. The data remain for [Server.Restart]. If the server is down, Stop does
+// nothing. The error wraps [ErrEnded] if the server had crashed before.
 func (s *Server) Stop() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stop()
+	errs := []error{s.stop()}
+	for _, behind := range s.behind {
+		errs = append(errs, behind.Stop())
+	}
+	return errors.Join(errs...)
 }
 
 func (s *Server) stop() error {

@@ -7,6 +7,7 @@
 //
 //	postgres         SQLLOCK_TEST_POSTGRES         PostgreSQL, Debian's
 //	pgbouncer        SQLLOCK_TEST_PGBOUNCER        PgBouncer in front of that
+//	pgpool           SQLLOCK_TEST_PGPOOL           Pgpool-II, in front of two servers of its own
 //	postgres-newest  SQLLOCK_TEST_POSTGRES_NEWEST  PostgreSQL's newest major version
 //	mysql            SQLLOCK_TEST_MYSQL            MariaDB, Debian's
 //	mariadb-newest   SQLLOCK_TEST_MARIADB_NEWEST   MariaDB's newest long-term series
@@ -25,7 +26,7 @@
 // If a server cannot be started, the command runs without it, and a message is printed before
 // and after it. If SQLLOCK_REQUIRE=postgres,oracle-mysql contains the server, the command does
 // not run, and the exit code is 1. CI=true without SQLLOCK_REQUIRE requires postgres,
-// pgbouncer and mysql, with SQLLOCK_TEST_ALL=1 also postgres-newest, mariadb-newest and oracle-mysql.
+// pgbouncer, pgpool and mysql, with SQLLOCK_TEST_ALL=1 also postgres-newest, mariadb-newest and oracle-mysql.
 //
 // The lines that tests write to the file of SQLLOCK_TEST_REPORT are printed in order at the
 // end, unless that variable was set before.
