@@ -130,7 +130,7 @@ func (x *execution) register(ctx context.Context, h *holding) error {
 	}
 	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
 		TTL: x.ttl, AutoRenew: !x.noRenew, WaitThroughOutages: x.waitsThroughOutages,
-		Application: filepath.Base(x.command[0]), Observers: []*observe.Observer{{Renewal: x.renewals(h), Waiting: x.printWait}},
+		DisableNames: x.noNames, Application: filepath.Base(x.command[0]), Observers: []*observe.Observer{{Renewal: x.renewals(h), Waiting: x.printWait}},
 	})
 	return err
 }

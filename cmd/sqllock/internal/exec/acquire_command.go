@@ -71,6 +71,7 @@ func Acquire(flags *connect.Flags) *cobra.Command {
 	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the lock stays taken unless it is extended or released; needed without --renew-while")
 	f.StringVar(&x.clientID, "client-id", "", clientIDHelp)
 	flags.AddNoFencing(f)
+	f.BoolVar(&x.noNames, "no-names", false, noNamesHelp)
 	f.BoolVarP(&x.verbose, "verbose", "v", false, "print the current holder, and when the lock is acquired")
 	return cmd
 }

@@ -87,6 +87,7 @@ func Command(flags *connect.Flags) *cobra.Command {
 	f.BoolVar(&x.noRenew, "no-renew", false, "do not renew the lease: the command has at most one time-to-live")
 	f.StringVar(&x.clientID, "client-id", "", clientIDHelp)
 	flags.AddNoFencing(f)
+	f.BoolVar(&x.noNames, "no-names", false, noNamesHelp+", nor how the command ended")
 	f.BoolVarP(&x.verbose, "verbose", "v", false, "print the current holder, and when the lock is acquired and released")
 	return cmd
 }
@@ -130,6 +131,9 @@ func ttlHelp(what string) string {
 
 // clientIDHelp describes the flag --client-id.
 const clientIDHelp = "what tools show as the holder, up to 24 letters, digits and any of -_.: (default: host name and process ID)"
+
+// noNamesHelp describes the flag --no-names.
+const noNamesHelp = "write neither keys nor this process to the table of names, where others could read them"
 
 // check rejects values that make no sense.
 func (x *execution) check() error {

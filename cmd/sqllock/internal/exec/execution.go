@@ -37,6 +37,7 @@ type execution struct {
 	noRenew             bool
 	conflict            int // the exit code if the lock was not acquired before the timeout
 	verbose             bool
+	noNames             bool // nothing is written to the table of names
 	recorded            bool // runs and skips are written to the table of names
 
 	beforeLock func(*sqllock.Repository) // is called before the first try, unless it is nil

@@ -44,6 +44,7 @@ func Lead(flags *connect.Flags) *cobra.Command {
 	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lease is lost")
 	f.StringVar(&x.clientID, "client-id", "", "such as a host and a port: "+clientIDHelp)
 	flags.AddNoFencing(f)
+	f.BoolVar(&x.noNames, "no-names", false, noNamesHelp)
 	f.BoolVarP(&x.verbose, "verbose", "v", false, "print who leads")
 	return cmd
 }
