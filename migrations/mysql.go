@@ -9,8 +9,7 @@ import (
 )
 
 // mysql cannot change the schema in a transaction. Its lock belongs to the session. The
-// session ends with the call, so neither the lock nor the session's settings reach the
-// caller's pool.
+// session ends with the call, so its settings do not reach the caller's pool.
 var mysql = flavour{
 	columns: "SELECT COLUMN_NAME, IS_NULLABLE = 'YES' FROM information_schema.COLUMNS" +
 		" WHERE TABLE_SCHEMA = COALESCE(NULLIF('{schema}', ''), DATABASE()) AND TABLE_NAME = '{name}'",
@@ -21,6 +20,9 @@ var mysql = flavour{
 	unlock:      endMySQL,
 	undo:        endMySQL,
 }
+
+// lockName is that of the lock. Names of locks have at most 64 characters. MySQL 9.6 no longer has MD5.
+const lockName = "CONCAT('sqllock.', LEFT(SHA2(LOWER(CONCAT(COALESCE(NULLIF('{schema}', ''), DATABASE(), ''), '.{name}')), 256), 32))"
 
 func lockMySQL(ctx context.Context, s *session) error {
 	seconds := int(tableWait.Seconds())
@@ -38,10 +40,8 @@ func lockMySQL(ctx context.Context, s *session) error {
 		return nil
 	}
 	// It waits one second at a time, because the server may notice only after the wait
-	// that the client has disconnected. Names of locks have at most 64 characters. MySQL
-	// 9.6 no longer has MD5.
-	query := s.bookkeeping.fill("SELECT GET_LOCK(CONCAT('sqllock.', LEFT(SHA2(LOWER(CONCAT(" +
-		"COALESCE(NULLIF('{schema}', ''), DATABASE(), ''), '.{name}')), 256), 32)), 1)")
+	// that the client has disconnected.
+	query := s.bookkeeping.fill("SELECT GET_LOCK(" + lockName + ", 1)")
 	for start := time.Now(); time.Since(start) < migrationWait; {
 		var got sql.NullInt64
 		if err := s.conn.QueryRowContext(ctx, query).Scan(&got); err != nil {
@@ -57,9 +57,13 @@ func lockMySQL(ctx context.Context, s *session) error {
 	return fmt.Errorf("%w: another migration has been running for %v", ErrBusy, migrationWait)
 }
 
-func endMySQL(_ context.Context, s *session) error {
-	if s.script == nil {
-		discard(s.conn)
+// endMySQL ends the session. It releases the lock first: a proxy may keep the session for other clients, and OceanBase
+// keeps the locks of a session that has ended for a quarter of an hour.
+func endMySQL(ctx context.Context, s *session) error {
+	if s.script != nil {
+		return nil
 	}
+	_ = s.exec(ctx, s.bookkeeping.fill("SELECT RELEASE_LOCK("+lockName+")")) // an error changes nothing: the session ends
+	discard(s.conn)
 	return nil
 }
