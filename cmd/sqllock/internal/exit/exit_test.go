@@ -40,6 +40,8 @@ func TestReport(t *testing.T) {
 		err              error
 	}{
 		{"no text", "a hint", "", &Error{Code: 3}},
+		{"no text, and an error", "", "sqllock: the tables are left\n", errors.Join(errors.Join(&Error{Code: 3}, nil), errors.New("the tables are left"))},
+		{"no text, joined", "a hint", "", errors.Join(&Error{Code: 3}, &Error{Code: 3})},
 		{"the name in front", "", "sqllock: lock cache is full\n", sqllock.ErrCapacity},
 		{"several lines", "", "sqllock: " + Text(sqllock.ErrDatabase) + ": renew \"k\": first line; second line\n", lost},
 		{"several errors", "", "sqllock: registry is closed; lock cache is full\n", errors.Join(sqllock.ErrClosed, sqllock.ErrCapacity)},

@@ -13,8 +13,7 @@ import (
 // the error's text, what follows that line, the driver's text, is on a third. hint is used if the
 // error carries none; it may be "".
 func Report(w io.Writer, err error, hint string) {
-	var exit *Error
-	if errors.As(err, &exit) && exit.Err == nil {
+	if err = audible(err); err == nil {
 		return
 	}
 	if own := Hint(err); own != "" {
@@ -32,6 +31,23 @@ func Report(w io.Writer, err error, hint string) {
 		text += fmt.Sprintf("driver: %s\n", line(rest))
 	}
 	_, _ = io.WriteString(w, text) // an error here cannot be reported anywhere
+}
+
+// audible returns err without those errors without text that were joined with others, or nil if nothing is left.
+func audible(err error) error {
+	var exit *Error
+	if !errors.As(err, &exit) || exit.Err != nil {
+		return err
+	}
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // one that wraps others is looked into by each of them
+	if !ok {
+		return nil
+	}
+	var rest []error
+	for _, one := range joined.Unwrap() {
+		rest = append(rest, audible(one))
+	}
+	return errors.Join(rest...)
 }
 
 // Text returns the text of an error on one line, safe for a terminal. The name that the library's errors
