@@ -76,6 +76,14 @@ func TestATrialLockThatIsForgotten(t *testing.T) {
 	check.Must(t, w.remove(t.Context()))
 }
 
+// TestRemovesOverNewSessions has a session that can drop nothing, as on Dolt one that has the tables as they were.
+func TestRemovesOverNewSessions(t *testing.T) {
+	ttl := time.Hour
+	w := check.Value(newWorkspace(t.Context(), &connect.Flags{DSN: dbtest.SQLite(t).DSN}, "test", &ttl))(t)
+	check.Must(t, check.ErrorOf(w.connection.DB.ExecContext(t.Context(), "PRAGMA query_only = ON")))
+	check.Must(t, w.remove(t.Context()))
+}
+
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

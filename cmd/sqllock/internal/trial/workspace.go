@@ -82,6 +82,7 @@ func (w *workspace) remove(ctx context.Context) error {
 	defer cancel()
 	var dropped, closed error
 	if c := w.connection; c != nil {
+		c.DB.SetMaxIdleConns(0) // Dolt drops nothing in a session that has the tables as they were
 		if w.values != "" {
 			_, _ = c.DB.ExecContext(ctx, "DROP TABLE "+w.values) // an error is that of the next statements, too
 		}
