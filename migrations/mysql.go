@@ -31,11 +31,12 @@ func lockMySQL(ctx context.Context, s *session) error {
 		// before the lock was acquired.
 		"SET SESSION autocommit = 1",
 		fmt.Sprintf("SET SESSION lock_wait_timeout = %d", seconds), // for a table
-		fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = %d", seconds),
-		"SET SESSION sql_select_limit = DEFAULT", // with a limit of the session, Vitess refuses GET_LOCK
+		"SET SESSION sql_select_limit = DEFAULT",                   // with a limit of the session, Vitess refuses GET_LOCK
 	); err != nil {
 		return err
 	}
+	// Dolt refuses it, and waits for no row.
+	_ = s.exec(ctx, fmt.Sprintf("SET SESSION innodb_lock_wait_timeout = %d", seconds))
 	if s.script != nil {
 		return nil
 	}

@@ -32,6 +32,7 @@ type conn struct {
 
 // ExecContext implements driver.ExecerContext.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	query = c.rotation.rewrite(query)
 	result, err := c.exec(ctx, query, args)
 	if c.hasLost(err) {
 		result, err = c.session.ExecContext(ctx, query, args)
@@ -52,6 +53,7 @@ func (c *conn) exec(ctx context.Context, query string, args []driver.NamedValue)
 
 // QueryContext implements driver.QueryerContext.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	query = c.rotation.rewrite(query)
 	rows, err := c.query(ctx, query, args)
 	if c.hasLost(err) {
 		rows, err = c.session.QueryContext(ctx, query, args)

@@ -62,6 +62,7 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 
 // open returns a pool that has not connected yet.
 func (t Target) open(source string, s Settings, limit int) (*sqlx.DB, error) {
+	s.NotMariaDB = t.notMariaDB
 	connector, err := t.Connector(source, s)
 	if err != nil {
 		return nil, err

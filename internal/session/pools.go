@@ -42,14 +42,15 @@ type Need struct {
 
 // Connect opens the pools, and checks that the database answers. Behind a pooler that does not keep the settings of a
 // session it connects without them. An engine that refuses the settings, and is not supported, is an
-// [sqllock.ErrInvalid] that names it. With Unverified, the error is the engine's, and names it, too.
+// [sqllock.ErrInvalid] that names it. With Unverified, such an engine gets them without what only MariaDB is to read. If
+// it refuses these as well, the error is the engine's, and names it, too.
 func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 	p, err := t.connectPools(ctx, n)
 	if err == nil || !refusesSettings(err) {
 		return p, err
 	}
 	if n.Unverified {
-		return p, t.naming(ctx, err)
+		return t.connectUnsupported(ctx, n, err)
 	}
 	if refusal := t.refusal(ctx); errors.Is(refusal, failure.ErrInvalid) {
 		err = refusal // any other error is that of the question, and not why there is no connection
@@ -77,23 +78,35 @@ func (t Target) refusal(ctx context.Context) error {
 	return failure.Of(locktable.CheckServer(ctx, db, t.Dialect, "", false), "")
 }
 
-// naming adds to an error what the server is, if sqllock does not support it.
-func (t Target) naming(ctx context.Context, err error) error {
-	db, opening := t.plain()
-	if opening != nil {
-		return err
+// connectUnsupported is connectPools for an engine that sqllock does not support. It returns refusal if the server is
+// another one, and adds to each error what the server is.
+func (t Target) connectUnsupported(ctx context.Context, n Need, refusal error) (*Pools, error) {
+	version := t.unsupported(ctx)
+	if version == "" {
+		return nil, refusal
+	}
+	t.notMariaDB = true
+	p, err := t.connectPools(ctx, n)
+	if err != nil {
+		err = fmt.Errorf("%w (the database says that it is %q, which sqllock does not support)", err, version)
+	}
+	return p, err
+}
+
+// unsupported returns what the server says that it is, or "" if sqllock supports it, or it does not say it.
+func (t Target) unsupported(ctx context.Context) (version string) {
+	db, err := t.plain()
+	if err != nil {
+		return ""
 	}
 	defer func() { _ = db.Close() }() // it was only read from
 	ctx, cancel := context.WithTimeout(ctx, HostTimeout)
 	defer cancel()
-	var version string
-	if unknown := db.QueryRowContext(ctx, t.Dialect.Statements(dialect.Spring6, dialect.Names{}).Version).Scan(&version); unknown != nil {
-		return err // it says why there is no connection
+	err = db.QueryRowContext(ctx, t.Dialect.Statements(dialect.Spring6, dialect.Names{}).Version).Scan(&version)
+	if err != nil || locktable.EngineOf(version).RefusalOf(t.Dialect) == "" {
+		return ""
 	}
-	if locktable.EngineOf(version).RefusalOf(t.Dialect) == "" {
-		return err
-	}
-	return fmt.Errorf("%w (the database says that it is %q, which sqllock does not support)", err, version)
+	return version
 }
 
 // plain returns a pool of sessions without settings.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -59,6 +60,54 @@ func TestConnect_EngineThatRefusesSettings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Dolt and go-mysql-server execute the comments for MariaDB and those for MySQL. If it is to be gone on with, they get
+// the latter alone.
+func TestConnect_EngineThatReadsAllComments(t *testing.T) {
+	t.Parallel()
+	db, mock, err := sqlmock.NewWithDSN(t.Name())
+	check.Must(t, err)
+	defer db.Close()
+	mock.ExpectQuery("(?i)version").WillReturnRows(sqlmock.NewRows([]string{"version"}).AddRow("8.0.31 Dolt"))
+	var sent []string
+	target := session.Target{
+		Driver: "sqlmock", Source: t.Name(),
+		Connector: func(_ string, s session.Settings) (driver.Connector, error) {
+			if s.Rewrite("/*M! MariaDB */") != "" {
+				return refusing{err: &mysql.MySQLError{Number: 1105, Message: "Unknown system variable"}}, nil
+			}
+			return listening{sent: &sent}, nil
+		},
+	}
+	target.Dialect = dialect.MySQL()
+	pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 2, Unverified: true}))(t)
+	defer pools.Close()
+	for _, db := range []*sqlx.DB{pools.DB, pools.Turns} {
+		check.Must(t, check.ErrorOf(db.ExecContext(t.Context(), "/*M! SET STATEMENT a=1 FOR */ UPDATE t /*M!100600 JOIN\n u *//*!80000 FORCE INDEX */ SET n = 1")))
+	}
+	const want = " UPDATE t /*!80000 FORCE INDEX */ SET n = 1"
+	check.Equal(t, "sent", strings.Join(sent, "\n"), want+"\n"+want)
+}
+
+// A listening server takes what is sent.
+type listening struct{ sent *[]string }
+
+func (l listening) Connect(context.Context) (driver.Conn, error) {
+	return &heard{healthy{server: new(limited)}, l.sent}, nil
+}
+
+func (listening) Driver() driver.Driver { return nil }
+
+type heard struct {
+	healthy
+
+	sent *[]string
+}
+
+func (h *heard) ExecContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
+	*h.sent = append(*h.sent, text)
+	return driver.RowsAffected(1), nil
 }
 
 // The question may fail, or come too late. Then the first error says why there is no connection.

@@ -30,6 +30,7 @@ type rotation struct {
 
 	onNotice func(c driver.Conn, note func(routine string)) // nil if there are no notices
 	preparer preparer                                       // that each connection begins with
+	rewrite  func(text string) string                       // of each statement
 
 	background context.Context
 	end        context.CancelFunc
@@ -44,7 +45,7 @@ type rotation struct {
 
 // rotate returns a rotation of the target's connections.
 func (t Target) rotate(c driver.Connector, s Settings) *rotation {
-	r := &rotation{Connector: c, onNotice: t.OnNotice, preparer: preparer{isLost: t.IsLost}}
+	r := &rotation{Connector: c, onNotice: t.OnNotice, preparer: preparer{isLost: t.IsLost}, rewrite: s.Rewrite}
 	if t.Prepares && s.kept != nil {
 		r.preparer.prepares = s.kept.Load
 	}

@@ -1,9 +1,23 @@
 package session
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // applicationName shows in the server's list of sessions.
 const applicationName = "sqllock"
+
+// forMariaDB matches a comment that MariaDB executes.
+var forMariaDB = regexp.MustCompile(`(?s)/\*M!.*?\*/`)
+
+// Rewrite returns a statement as the server is to get it. Arguments are not a part of it.
+func (s Settings) Rewrite(text string) string {
+	if s.NotMariaDB {
+		return forMariaDB.ReplaceAllString(text, "")
+	}
+	return text
+}
 
 // Complete adds to the parameters of a PostgreSQL session what locks need, and removes what is meant for another
 // driver or for a pool, which the server would refuse. What the DSN sets stays as it is, except for the isolation if

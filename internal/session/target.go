@@ -54,6 +54,8 @@ type Target struct {
 	SetsTimeout bool
 	// Connector returns what makes the connections of a pool, for Source or Creating.
 	Connector func(source string, s Settings) (driver.Connector, error)
+
+	notMariaDB bool // as in Settings
 }
 
 // A Choice is what else a driver of PostgreSQL reads from a DSN. The command warns about it.
@@ -75,6 +77,10 @@ type Settings struct {
 	BriefWaits bool
 	// Pooled is for a pooler that gives each transaction another session: nothing is set and nothing is prepared.
 	Pooled bool
+
+	// NotMariaDB leaves out of each statement what only MariaDB is to read: Dolt executes the comments for MariaDB and
+	// those for MySQL.
+	NotMariaDB bool
 
 	// kept, unless it is nil, reports whether the server has been found to keep what belongs to a session.
 	kept *atomic.Bool

@@ -6,11 +6,11 @@
 -- It is a table on MySQL, on Galera (where each node would count by itself), with
 -- binlog_format=STATEMENT (which has no sequences), and on versions before May 2023 (whose replicas may
 -- set a sequence back, MDEV-29621). There the first three statements do nothing.
-SET @sqllock_fence = 'DO 0' /*M!100613 , @sqllock_fence = (SELECT IF(
+SET @sqllock_fence = 'SELECT 0' /*M!100613 , @sqllock_fence = (SELECT IF(
 	VERSION() REGEXP '^10[.]([789]|10|11[.][0-2])([.]|-)'
 	OR @@GLOBAL.binlog_format = 'STATEMENT'
 	OR EXISTS (SELECT 1 FROM information_schema.GLOBAL_VARIABLES WHERE VARIABLE_NAME = 'WSREP_ON' AND VARIABLE_VALUE = 'ON'),
-	'DO 0',
+	'SELECT 0',
 	'CREATE SEQUENCE IF NOT EXISTS {prefix}LOCK_FENCE NOCACHE ENGINE=InnoDB')) */;
 
 PREPARE sqllock_fence FROM @sqllock_fence;

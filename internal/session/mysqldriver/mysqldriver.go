@@ -210,6 +210,9 @@ func connectorOf(config *mysql.Config, s session.Settings) (driver.Connector, er
 	if !sets(config.Params, snapshots) {
 		config.Params["autocommit"] += " /*M!110602 , " + snapshots + " = OFF */"
 	}
+	for name, value := range config.Params {
+		config.Params[name] = s.Rewrite(value)
+	}
 	return mysql.NewConnector(config)
 }
 

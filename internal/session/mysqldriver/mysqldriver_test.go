@@ -4,7 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"strings"
 	"testing"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/test/check"
@@ -57,5 +60,20 @@ func TestSocketInAnotherDirectory(t *testing.T) {
 	}()
 	if _, err := connector.Connect(t.Context()); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("connect: %v", err)
+	}
+}
+
+// Dolt executes comments for MariaDB. Its sessions get no variable that is known to that alone.
+func TestNotMariaDB(t *testing.T) {
+	t.Parallel()
+	for notMariaDB, want := range map[bool]int{false: 3, true: 0} {
+		config := mysql.NewConfig()
+		check.Value(connectorOf(config, session.Settings{Serializable: true, NotMariaDB: notMariaDB}))(t)
+		sent := ""
+		for _, value := range config.Params {
+			sent += value
+		}
+		check.Equal(t, "comments in "+sent, strings.Count(sent, "/*M!"), want)
+		check.Equal(t, "comments for MySQL in "+sent, strings.Count(sent, "/*!80000"), 1)
 	}
 }
