@@ -4,7 +4,7 @@
 //	withservers go -C dev/reliability test .     a few trials, for CI
 //	make reliability                             all trials, and update the page
 //
-// docs/testing.md says what withservers is.
+// internal/test/README.md says what withservers is.
 // It is a module of its own because of what the clusters and their checkers need, which users of
 // sqllock do not.
 package reliability

@@ -82,14 +82,14 @@ func TestDocs_GoCompiles(t *testing.T) {
 	t.Parallel()
 	pages := check.Value(filepath.Glob("docs/*.md"))(t)
 	compiled, files := allGoFiles(t), map[string]string{"names.go": documentNames}
-	for _, page := range append(pages, "README.md") {
+	for _, page := range append(pages, "README.md", "internal/test/README.md") {
 		text := check.Value(os.ReadFile(page))(t)
 		for i, block := range goBlock.FindAllStringSubmatch(string(text), -1) {
 			if strings.Contains(block[1], "defer lease.Unlock(") {
 				t.Errorf("%s: a deferred Unlock drops ErrLockLost: %s", page, block[1])
 			}
 			if !strings.Contains(compiled, unspaced(block[1])) {
-				files[fmt.Sprintf("%s_%d.go", strings.TrimSuffix(filepath.Base(page), ".md"), i)] = fileOf(block[1], len(files))
+				files[fmt.Sprintf("%s_%d.go", strings.ReplaceAll(strings.TrimSuffix(page, ".md"), "/", "_"), i)] = fileOf(block[1], len(files))
 			}
 		}
 	}

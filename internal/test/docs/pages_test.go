@@ -81,7 +81,7 @@ func TestDocs_PagesNameTheirImports(t *testing.T) {
 	}
 	pages, used := check.Value(filepath.Glob("docs/*.md"))(t), 0
 	for _, page := range append(pages, "README.md") {
-		if name := filepath.Base(page); name == "design.md" || name == "testing.md" {
+		if name := filepath.Base(page); name == "design.md" {
 			continue // for those who work on sqllock
 		}
 		text := string(check.Value(os.ReadFile(page))(t))

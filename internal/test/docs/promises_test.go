@@ -198,7 +198,7 @@ func TestSpringDocs(t *testing.T) {
 func TestTestingDocs(t *testing.T) {
 	t.Parallel()
 	tests, named := findTests(t), 0
-	for _, page := range []string{"docs/testing.md", "internal/test/coverage.md", "dev/model/README.md", "dev/tools/mutants/README.md"} {
+	for _, page := range []string{"internal/test/README.md", "internal/test/coverage.md", "dev/model/README.md", "dev/tools/mutants/README.md"} {
 		text := check.Value(os.ReadFile(page))(t)
 		for _, match := range inBackticks.FindAllStringSubmatch(string(codeBlock.ReplaceAll(text, nil)), -1) {
 			name := match[1]
