@@ -29,8 +29,8 @@
 // A lock is held for a time, the time-to-live. If its holder crashes, the row expires and
 // another process can take the lock. A holder that fails to renew in time loses the lock,
 // to other callers in its own process too. It is notified before another holder can acquire
-// it: [Lease.Context] ends with cause [ErrLockLost]. For holders that need longer, a registry of
-// Open renews leases until they are unlocked, one of [NewRegistry] with [RegistryOptions.AutoRenew].
+// it: [Lease.Context] ends with cause [ErrLockLost]. For holders that need longer, a registry
+// renews leases until they are unlocked, unless [RegistryOptions.NoRenew] is set.
 //
 // A row is pinned while an open transaction has it locked, for example one in which
 // [Lease.Guard] was called. A pinned row cannot be renewed, released or taken over until

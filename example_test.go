@@ -266,7 +266,7 @@ func ExampleLease_Token() {
 	lock, _ := registry.Obtain("report")
 	var storage register
 
-	first, _ := lock.WithTTL(time.Second).Lock(ctx)
+	first, _ := lock.WithTTL(time.Second).WithAutoRenew(false).Lock(ctx)
 	<-first.Context().Done() // it was stopped for longer than its time-to-live
 
 	second, _ := lock.Lock(ctx)
@@ -300,7 +300,7 @@ func ExampleRegistry_ExecuteLockedTx() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{AutoRenew: true})
+	registry, err := sqllock.NewRegistry(repository, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func (l *JdbcLock) WithTTL(ttl time.Duration) *JdbcLock {
 }
 
 // WithAutoRenew returns a handle of the same lock whose leases are renewed automatically,
-// or not, whatever [RegistryOptions.AutoRenew] says. MaxHold is the
+// or not, whatever [RegistryOptions.NoRenew] says. MaxHold is the
 // registry's. A lease keeps what it was acquired with, also when it is entered again
 // through another handle.
 func (l *JdbcLock) WithAutoRenew(on bool) *JdbcLock {

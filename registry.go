@@ -56,17 +56,14 @@ type RegistryOptions struct {
 	// produces no notification.
 	Waker Waker
 
-	// AutoRenew, if true, renews leases automatically, each third of their time-to-live,
-	// until they are unlocked. A holder that works longer than TTL keeps its lock. One that
-	// crashed, or is cut off from the database, loses it after TTL as before. One statement
-	// renews all leases of one time-to-live. A goroutine sends it for as long as there are
-	// any. [JdbcLock.WithAutoRenew] chooses for one lock. pgxlock.Open and the like set it, unless
-	// their NoRenew is set.
-	AutoRenew bool
+	// NoRenew, if true, lets a lease end after its time-to-live, as Spring's registry does. By default leases are renewed, each third
+	// of their time-to-live, until they are unlocked. A holder that works longer than TTL keeps its lock. One that crashed, or is cut
+	// off from the database, loses it after TTL all the same. One statement renews all leases of one time-to-live. A goroutine
+	// sends it for as long as there are any. [JdbcLock.WithAutoRenew] chooses for one lock.
+	NoRenew bool
 
-	// MaxHold is how long after its acquisition a lease ends although AutoRenew could renew
-	// it, so that a holder that is stuck does not keep the lock for ever. Others acquire the lock up to
-	// TTL later: the row lasts as long as its last renewal has given it. Entering the lock again
+	// MaxHold is how long after its acquisition a lease ends although it could be renewed, so that a holder that is stuck does not
+	// keep the lock for ever. Others acquire the lock up to TTL later: the row lasts as long as its last renewal has given it. Entering the lock again
 	// does not make it last longer either. MaxHold does not limit [Lease.Renew], [Lease.RenewFor] and
 	// a longer [JdbcLock.WithTTL]. At least TTL; 0, the default, means no limit.
 	MaxHold time.Duration
@@ -171,7 +168,7 @@ type Waker interface {
 // of them talks to the database. Two registries of one process exclude each other as two
 // processes do.
 //
-// With AutoRenew there is a goroutine while there are leases, and one while rows may be left of
+// There is a goroutine while there are leases that are renewed, and one while rows may be left of
 // callers that the database has not answered; Close ends them. Other
 // goroutines last as long as the statement that they send, or the report of a long wait. Timers end
 // with the leases and waits they belong to. All methods are safe for concurrent use.
@@ -225,7 +222,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		waits:      tracker,
 		idle:       o.IdleBetweenTries,
 		locks: engine.New(repository.table, o.Waker, heldError, process, all, tracker, engine.Settings{
-			Defaults: engine.Request{}.WithTTL(o.TTL).WithAutoRenew(o.AutoRenew).WithFair(o.Fair),
+			Defaults: engine.Request{}.WithTTL(o.TTL).WithAutoRenew(!o.NoRenew).WithFair(o.Fair),
 			MaxHold:  o.MaxHold, IdleBetweenTries: o.IdleBetweenTries,
 			HandOff: o.HandOff, WaitThroughOutages: o.WaitThroughOutages, CacheCapacity: o.CacheCapacity,
 		}),

@@ -100,7 +100,7 @@ func TestLoseNeedsAHolder(t *testing.T) {
 
 func TestBadOptionsEndTheTest(t *testing.T) {
 	t.Parallel()
-	failures := (&recorder{TB: t}).run(func(tb *recorder) { sqllocktest.New(tb, &sqllock.RegistryOptions{TTL: 1}) })
+	failures := (&recorder{TB: t}).run(func(tb *recorder) { sqllocktest.New(tb, &sqllock.RegistryOptions{TTL: 1, NoRenew: true}) })
 	if len(failures) != 1 || !strings.Contains(failures[0], sqllock.ErrInvalid.Error()) {
 		t.Errorf("%q", failures)
 	}

@@ -19,8 +19,7 @@ const taker = "taker"
 // faster, and has it then. Lose works while the database is broken for the registries, too.
 //
 // Lose returns when the holder has noticed: the context of its lease has ended with cause
-// [sqllock.ErrLockLost]. With AutoRenew that is at the next renewal, otherwise at the deadline of
-// the lease. In a bubble this takes no real time, but the bubble's clock moves on. Outside of
+// [sqllock.ErrLockLost]. That is at the next renewal, or, with NoRenew, at the deadline of the lease. In a bubble this takes no real time, but the bubble's clock moves on. Outside of
 // one, use a short time-to-live.
 //
 // If no registry holds the lock, or the database fails, the test ends. So call Lose from the

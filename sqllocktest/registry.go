@@ -33,8 +33,7 @@ type Registry struct {
 	processes []*sqllock.Registry // the first is Registry
 }
 
-// New returns a registry on a new database with the lock table. opts may be nil; with AutoRenew leases
-// are renewed, as those of pgxlock.Open and the like. All registries of the test share a Waker, Observers
+// New returns a registry on a new database with the lock table. opts may be nil. All registries of the test share a Waker, Observers
 // and OnClose; OnClose is called once for each of them. Fair has no effect: SQLite has no sessions that
 // could queue.
 //

@@ -30,7 +30,7 @@ func inBubble(t *testing.T, opts *sqllock.RegistryOptions, test func(t *testing.
 // TestInRealTime acquires outside of a bubble, where waiting is real.
 func TestInRealTime(t *testing.T) {
 	t.Parallel()
-	r := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: time.Millisecond})
+	r := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: time.Millisecond, NoRenew: true})
 	lease := lock(t, r.Registry)
 	acquired := make(chan error, 1)
 	other := r.Another()
@@ -46,7 +46,7 @@ func TestLose(t *testing.T) {
 	t.Parallel()
 	for _, autoRenew := range []bool{false, true} {
 		t.Run(fmt.Sprintf("AutoRenew=%t", autoRenew), func(t *testing.T) {
-			inBubble(t, &sqllock.RegistryOptions{AutoRenew: autoRenew}, func(t *testing.T, r *sqllocktest.Registry) {
+			inBubble(t, &sqllock.RegistryOptions{NoRenew: !autoRenew}, func(t *testing.T, r *sqllocktest.Registry) {
 				for _, process := range []*sqllock.Registry{r.Registry, r.Another()} {
 					began := time.Now()
 					lease := lock(t, process)
@@ -72,7 +72,7 @@ func TestLose(t *testing.T) {
 
 // TestLoseWhileTheDatabaseIsBroken has a holder that can neither renew nor read its row.
 func TestLoseWhileTheDatabaseIsBroken(t *testing.T) {
-	inBubble(t, &sqllock.RegistryOptions{AutoRenew: true}, func(t *testing.T, r *sqllocktest.Registry) {
+	inBubble(t, &sqllock.RegistryOptions{}, func(t *testing.T, r *sqllocktest.Registry) {
 		lease := lock(t, r.Registry)
 		r.Break(errors.New("cut off"))
 		r.Lose("k")
@@ -81,7 +81,7 @@ func TestLoseWhileTheDatabaseIsBroken(t *testing.T) {
 }
 
 func TestBreak(t *testing.T) {
-	inBubble(t, &sqllock.RegistryOptions{AutoRenew: true}, func(t *testing.T, r *sqllocktest.Registry) {
+	inBubble(t, &sqllock.RegistryOptions{}, func(t *testing.T, r *sqllocktest.Registry) {
 		cutOff := errors.New("cut off")
 		lease := lock(t, r.Registry)
 		other := r.Another()

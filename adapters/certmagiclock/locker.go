@@ -37,7 +37,7 @@ import (
 // A Locker is certmagic's Locker, TryLocker and LockLeaseRenewer over the locks of a registry. All
 // methods are safe for concurrent use.
 //
-//   - Leases are renewed automatically, whatever the registry's AutoRenew says: to obtain a
+//   - Leases are renewed automatically, also with the registry's NoRenew: to obtain a
 //     certificate may take days of retries. If an instance crashes, its locks are free after the
 //     registry's time-to-live. Set no [sqllock.RegistryOptions].MaxHold: it ends these leases, too.
 //   - certmagic does not learn at once that a lease is lost. Unlock returns [sqllock.ErrLockLost]

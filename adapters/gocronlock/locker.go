@@ -52,7 +52,7 @@ type Options struct {
 // A Locker is gocron's Locker over the locks of a registry, if L is gocron.Lock. It is safe for
 // concurrent use.
 //
-// Leases are renewed automatically, whatever the registry's AutoRenew says; a MaxHold of the registry
+// Leases are renewed automatically, also with the registry's NoRenew; a MaxHold of the registry
 // ends them all the same. If an instance crashes during a job, the lock is free after the registry's
 // time-to-live, even if MinHold is longer.
 type Locker[L interface {

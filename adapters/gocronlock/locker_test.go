@@ -113,7 +113,7 @@ func TestARefusalIsLogged(t *testing.T) {
 		var text bytes.Buffer
 		r := sqllocktest.New(t, &sqllock.RegistryOptions{Observers: []*observe.Observer{
 			observe.SlogObserver(slog.New(slog.NewTextHandler(&text, nil))), nil,
-		}})
+		}, NoRenew: true})
 		task := job.New(r.Registry, "report", 0, func(context.Context) error { return nil })
 		name := runtime.FuncForPC(reflect.ValueOf(task).Pointer()).Name() // as gocron does
 		is(t, check.ErrorOf(gocronlock.New[lock](r.Registry, nil).Lock(t.Context(), name)), sqllock.ErrInvalid)

@@ -22,7 +22,7 @@ import (
 //     pool needs two connections for each provider that runs. With one connection the registry waits
 //     for goose, and goose for the registry: Lock returns [sqllock.ErrDatabase] after some seconds,
 //     or waits as long as ctx lasts if the registry has WaitThroughOutages.
-//   - The lease is renewed automatically, whatever the registry's AutoRenew says. goose does not learn
+//   - The lease is renewed automatically, also with the registry's NoRenew. goose does not learn
 //     that it is lost, and goes on migrating. The error comes with the result of goose's run:
 //     [sqllock.ErrLockLost]. A MaxHold of the registry ends the lease of a migration that takes longer.
 type Locker struct {

@@ -191,7 +191,7 @@ func TestTimeoutHandlers(t *testing.T) {
 // context end; the registry's MaxHold frees the key, and has the handler return.
 func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
 	t.Parallel()
-	registry := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Second, MaxHold: time.Second})
+	registry := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Second, MaxHold: time.Second, NoRenew: true})
 	began, ended := make(chan struct{}), make(chan error, 1)
 	lock := httplock.New(registry.Registry, func(*http.Request) string { return "k" }, nil)
 	server := httptest.NewServer(lock(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -229,7 +229,7 @@ func TestWhatIsNotServed(t *testing.T) {
 	}{
 		"the database fails": {prepare: broken, path: "/a", status: http.StatusServiceUnavailable, err: cutOff},
 		"an outage that it does not outlast": {
-			of: sqllock.RegistryOptions{WaitThroughOutages: true}, prepare: broken,
+			of: sqllock.RegistryOptions{WaitThroughOutages: true, NoRenew: true}, prepare: broken,
 			path: "/a", wait: time.Hour, status: http.StatusServiceUnavailable, err: cutOff,
 		},
 		"the registry is closed": {
@@ -237,7 +237,7 @@ func TestWhatIsNotServed(t *testing.T) {
 			path:    "/a", status: http.StatusServiceUnavailable, err: sqllock.ErrClosed,
 		},
 		"more requests than the registry keeps locks": {
-			of: sqllock.RegistryOptions{CacheCapacity: 1},
+			of: sqllock.RegistryOptions{CacheCapacity: 1, NoRenew: true},
 			prepare: func(t *testing.T, r *sqllocktest.Registry) {
 				var serving sync.WaitGroup
 				serving.Go(func() {

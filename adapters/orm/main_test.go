@@ -37,7 +37,7 @@ func registryOn(ctx context.Context, db *sql.DB, d dialect.Dialect) (*sqllock.Re
 	if err != nil {
 		return nil, err
 	}
-	return sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: time.Minute})
+	return sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: time.Minute, NoRenew: true})
 }
 
 func registryOnPostgres(ctx context.Context, db *sql.DB) (*sqllock.Registry, error) {
@@ -45,7 +45,7 @@ func registryOnPostgres(ctx context.Context, db *sql.DB) (*sqllock.Registry, err
 	if err != nil {
 		return nil, err
 	}
-	return sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: 30 * time.Second, AutoRenew: true})
+	return sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: 30 * time.Second})
 }
 
 // guarded checks that withdraw, which takes 10 from the account in a transaction that it guards,

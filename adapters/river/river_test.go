@@ -32,7 +32,7 @@ var soon = &riverlock.Options{Snooze: 50 * time.Millisecond}
 
 func newLocks(t *testing.T) *sqllocktest.Registry {
 	t.Helper()
-	return sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Hour})
+	return sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true})
 }
 
 // TestJobsOfAKeyAreWorkedOneAtATime has a client with several workers.
@@ -168,7 +168,7 @@ func TestErrorsOfTheJob(t *testing.T) {
 func TestSnoozes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		locks := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Minute})
+		locks := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Minute, NoRenew: true})
 		never := func(context.Context) error { //nolint:unparam // what a job is
 			t.Error("it was worked")
 			return nil

@@ -240,7 +240,7 @@ func newWorker(ctx context.Context) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl})
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 	return &worker{registry, db, database, os.Getenv(directoryVariable), make(chan struct{})}, err
 }
 

@@ -121,7 +121,7 @@ func (c cell) others(t *testing.T, primary, replica *server.Server) []*other {
 	t.Helper()
 	here, there := open(t, c.driver, primary.DSN(), 4), open(t, c.driver, replica.DSN(), 2)
 	b := &base{c, primary.DSN(), here}
-	sweeper := b.registry(t, here, sqllock.RegistryOptions{TTL: besideTTL})
+	sweeper := b.registry(t, here, sqllock.RegistryOptions{TTL: besideTTL, NoRenew: true})
 	rebuild := "REINDEX TABLE CONCURRENTLY INT_LOCK"
 	if c.driver == "mysql" {
 		rebuild = "OPTIMIZE TABLE INT_LOCK"

@@ -103,7 +103,7 @@ func (b *base) callInto(t *testing.T, c callInto, ttl time.Duration) (longEnough
 	t.Helper()
 	n, dsn := wire.Through(t, b.dsn)
 	db := open(t, b.driver, dsn, 3)
-	f := &inFlight{network: n, db: db.DB, registry: b.registry(t, db, sqllock.RegistryOptions{TTL: ttl}), key: fmt.Sprint(t.Name(), ttl, ", another")}
+	f := &inFlight{network: n, db: db.DB, registry: b.registry(t, db, sqllock.RegistryOptions{TTL: ttl, NoRenew: true}), key: fmt.Sprint(t.Name(), ttl, ", another")}
 	lock := obtain(t, f.registry, fmt.Sprint(t.Name(), ttl))
 	if c.minHold > 0 {
 		lock = lock.WithMinHold(c.minHold)

@@ -214,7 +214,7 @@ func send(t *testing.T, db *sqlx.DB, statements []string) {
 // acquireMany acquires some hundred new locks at once, whose rows need room. They expire.
 func acquireMany(t *testing.T, repository *sqllock.Repository, n int) error {
 	t.Helper()
-	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: fullDiskTTL}))(t)
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: fullDiskTTL, NoRenew: true}))(t)
 	keys := make([]string, 300)
 	for i := range keys {
 		keys[i] = strconv.Itoa(n) + "/" + strconv.Itoa(i)

@@ -30,7 +30,7 @@ func TestPool(t *testing.T) {
 		b := &base{cell: sqlite, dsn: db.DSN, db: db.DB}
 		app, own := open(t, virtualsqlite.Name, db.DSN, poolSize), open(t, virtualsqlite.Name, db.DSN, 2)
 		acquireAll := func(pool *sqlx.DB, prefix string) (all []*sqllock.Lease) {
-			r := b.registry(t, pool, sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
+			r := b.registry(t, pool, sqllock.RegistryOptions{TTL: ttl})
 			for i := range leases {
 				all = append(all, locked(t, obtain(t, r, fmt.Sprint(prefix, i))))
 			}

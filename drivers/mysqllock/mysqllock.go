@@ -28,12 +28,8 @@ type Options struct {
 	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
 	// which Open chooses.
 	Repository sqllock.RepositoryOptions
-	// Registry has the settings of leases and of waiting. Open sets AutoRenew, unless NoRenew is set.
+	// Registry has the settings of leases and of waiting.
 	Registry sqllock.RegistryOptions
-	// NoRenew, if true, lets a lease end after its time-to-live. By default it is renewed until it is
-	// unlocked, or until MaxHold of Registry, if that is set. [sqllock.JdbcLock.WithAutoRenew] chooses
-	// for one lock. NoRenew and AutoRenew of Registry exclude each other.
-	NoRenew bool
 	// Migrate, if it is migrations.Up, creates the tables if they are missing, and brings them up to
 	// date. By default Open changes no table, and the application does not link golang-migrate. The
 	// user of the DSN must be allowed to change the schema for it. A table without EXPIRED_AFTER gets
@@ -89,5 +85,5 @@ func OpenConfig(ctx context.Context, config *mysql.Config, opts *Options) (*sqll
 
 // session returns the options for package session.
 func (o *Options) session() session.Options {
-	return session.Options{Repository: o.Repository, Registry: o.Registry, NoRenew: o.NoRenew, Migrate: o.Migrate}
+	return session.Options{Repository: o.Repository, Registry: o.Registry, Migrate: o.Migrate}
 }

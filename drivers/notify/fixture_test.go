@@ -124,7 +124,7 @@ func (f *fixture) acquire(r *sqllock.Repository, key string) (release func()) {
 func (f *fixture) registry(idle time.Duration) *sqllock.Registry {
 	f.Helper()
 	repository := f.repository(f.pool, sqllock.RepositoryOptions{})
-	r := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: idle, Waker: f.listener}))(f.T)
+	r := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: idle, Waker: f.listener, NoRenew: true}))(f.T)
 	f.Cleanup(func() { must(f.T, r.Close(context.Background())) })
 	return r
 }

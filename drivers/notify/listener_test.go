@@ -38,7 +38,7 @@ func TestWaitersWakeEachOther(t *testing.T) {
 	done := make(chan error, processes)
 	for range processes {
 		repository := f.holder()
-		r := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never, Waker: f.listener}))(t)
+		r := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: never, IdleBetweenTries: never, Waker: f.listener, NoRenew: true}))(t)
 		go func() {
 			defer func() { _ = r.Close(context.Background()) }()
 			for range rounds {
@@ -263,7 +263,7 @@ func TestNotifiedDeletions(t *testing.T) {
 	check.Equal(t, "deleted", deleted, 2)
 	notifies("DeleteExpired", "int_lock c", "int_lock d")
 
-	registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: time.Minute}))(t)
+	registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: time.Minute, NoRenew: true}))(t)
 	lock := check.Value(registry.Obtain("e"))(t)
 	must(t, check.Value(lock.WithMinHold(time.Minute).Lock(t.Context()))(t).Unlock(t.Context()))
 	notifies("Unlock with a minimum hold")

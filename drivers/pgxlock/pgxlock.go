@@ -28,13 +28,8 @@ type Options struct {
 	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
 	// which Open chooses.
 	Repository sqllock.RepositoryOptions
-	// Registry has the settings of leases and of waiting, without a Waker if Wake is set. Open
-	// sets AutoRenew, unless NoRenew is set.
+	// Registry has the settings of leases and of waiting, without a Waker if Wake is set.
 	Registry sqllock.RegistryOptions
-	// NoRenew, if true, lets a lease end after its time-to-live. By default it is renewed until it is
-	// unlocked, or until MaxHold of Registry, if that is set. [sqllock.JdbcLock.WithAutoRenew] chooses
-	// for one lock. NoRenew and AutoRenew of Registry exclude each other.
-	NoRenew bool
 	// Wake, if true, makes releases wake waiters, in this process and in others that set it:
 	// see package notify. It needs one more connection, which a pooler in front of the
 	// server must not share.
@@ -116,7 +111,7 @@ func beforeConnect(config *pgxpool.Config) func(context.Context, *pgconn.Config)
 
 // session returns the options for package session.
 func (o *Options) session(listen func(context.Context, string) (session.Listener, error)) session.Options {
-	all := session.Options{Repository: o.Repository, Registry: o.Registry, NoRenew: o.NoRenew, Migrate: o.Migrate}
+	all := session.Options{Repository: o.Repository, Registry: o.Registry, Migrate: o.Migrate}
 	if o.Wake {
 		all.Listen = listen
 	}

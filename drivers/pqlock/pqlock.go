@@ -24,13 +24,8 @@ type Options struct {
 	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
 	// which Open chooses.
 	Repository sqllock.RepositoryOptions
-	// Registry has the settings of leases and of waiting, without a Waker if Wake is set. Open
-	// sets AutoRenew, unless NoRenew is set.
+	// Registry has the settings of leases and of waiting, without a Waker if Wake is set.
 	Registry sqllock.RegistryOptions
-	// NoRenew, if true, lets a lease end after its time-to-live. By default it is renewed until it is
-	// unlocked, or until MaxHold of Registry, if that is set. [sqllock.JdbcLock.WithAutoRenew] chooses
-	// for one lock. NoRenew and AutoRenew of Registry exclude each other.
-	NoRenew bool
 	// Wake, if true, makes releases wake waiters, in this process and in others that set it:
 	// see package notify. It needs one more connection, which a pooler in front of the
 	// server must not share.
@@ -61,7 +56,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 	if opts == nil {
 		opts = &Options{}
 	}
-	o := session.Options{Repository: opts.Repository, Registry: opts.Registry, NoRenew: opts.NoRenew, Migrate: opts.Migrate}
+	o := session.Options{Repository: opts.Repository, Registry: opts.Registry, Migrate: opts.Migrate}
 	if opts.Wake {
 		o.Listen = func(ctx context.Context, dsn string) (session.Listener, error) { return notify.Listen(ctx, dsn, nil) }
 	}

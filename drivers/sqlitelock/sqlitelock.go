@@ -28,12 +28,8 @@ type Options struct {
 	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
 	// which Open chooses.
 	Repository sqllock.RepositoryOptions
-	// Registry has the settings of leases and of waiting. Open sets AutoRenew, unless NoRenew is set.
+	// Registry has the settings of leases and of waiting.
 	Registry sqllock.RegistryOptions
-	// NoRenew, if true, lets a lease end after its time-to-live. By default it is renewed until it is
-	// unlocked, or until MaxHold of Registry, if that is set. [sqllock.JdbcLock.WithAutoRenew] chooses
-	// for one lock. NoRenew and AutoRenew of Registry exclude each other.
-	NoRenew bool
 }
 
 // Open opens the SQLite file that dsn names, and returns a registry. dsn is a path, sqlite:PATH, or
@@ -63,7 +59,7 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 		slog.WarnContext(ctx, "sqllock: another SQLite library is linked: if both open one file in a process, the file is damaged", "driver", otherDriver)
 	}
 	return session.Open(ctx, dsn, sqlitedriver.Parse, session.Options{
-		Repository: opts.Repository, Registry: opts.Registry, NoRenew: opts.NoRenew, Migrate: migrations.Up,
+		Repository: opts.Repository, Registry: opts.Registry, Migrate: migrations.Up,
 	})
 }
 

@@ -143,7 +143,7 @@ func TestTransferInAnOutage(t *testing.T) {
 // first calls of the second night fail.
 func TestNightly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks := sqllocktest.New(t, &sqllock.RegistryOptions{AutoRenew: true})
+		locks := sqllocktest.New(t, nil)
 		today := time.Now() // in the bubble
 		time.Sleep(time.Until(time.Date(today.Year(), today.Month(), today.Day(), 23, 30, 0, 0, time.Local)))
 		ctx, stop := context.WithCancel(t.Context())

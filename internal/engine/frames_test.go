@@ -20,7 +20,7 @@ func TestFrames(t *testing.T) {
 	pool := fakedb.OpenWith(func(string) { frames = walk() })
 	defer func() { check.Must(t, pool.Close()) }()
 	repository := check.Value(sqllock.NewRepository(t.Context(), pool, dialect.Postgres(), &sqllock.RepositoryOptions{Layout: dialect.Spring7}))(t)
-	registry := check.Value(sqllock.NewRegistry(repository, nil))(t)
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{NoRenew: true}))(t)
 	lock := check.Value(registry.Obtain("orders/42"))(t)
 	var lease *sqllock.Lease
 	for _, call := range []struct {

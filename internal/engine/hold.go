@@ -492,7 +492,7 @@ func (h *hold) lossLocked() string {
 	case h.why != observe.EndExpired:
 		return ""
 	case !h.autoRenew:
-		return fmt.Sprintf("its time-to-live of %v ran out: AutoRenew is off", h.ttl)
+		return fmt.Sprintf("its time-to-live of %v ran out, and nothing renews it", h.ttl)
 	case !h.renewUntil.IsZero() && !h.term.end.Before(h.renewUntil):
 		return "MaxHold is over"
 	case h.failed != nil:

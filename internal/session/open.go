@@ -25,8 +25,6 @@ const connections = 5
 type Options struct {
 	Repository sqllock.RepositoryOptions
 	Registry   sqllock.RegistryOptions
-	// NoRenew has leases end unless AutoRenew is chosen for the lock.
-	NoRenew bool
 	// Migrate, unless it is nil, creates the tables, or brings them up to date.
 	Migrate dialect.Migrate
 	// Listen, unless it is nil, connects what wakes waiters. dsn is the Source of the target.
@@ -165,8 +163,6 @@ func (t Target) check(ctx context.Context, o Options) error {
 		return fmt.Errorf("%w: Acquirers, Turns and MultiStatements are chosen by Open", sqllock.ErrInvalid)
 	case o.Listen != nil && o.Registry.Waker != nil:
 		return fmt.Errorf("%w: Wake and a Waker: Open makes one itself", sqllock.ErrInvalid)
-	case o.NoRenew && o.Registry.AutoRenew:
-		return fmt.Errorf("%w: NoRenew and AutoRenew", sqllock.ErrInvalid)
 	}
 	repository, err := sqllock.NewRepository(ctx, db, t.Dialect, &o.Repository)
 	if err != nil {
@@ -239,7 +235,6 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 	if err != nil {
 		return nil, err
 	}
-	o.Registry.AutoRenew = !o.NoRenew
 	after := o.Registry.OnClose
 	o.Registry.OnClose = p.close
 	registry, err := sqllock.NewRegistry(repository, &o.Registry)

@@ -67,7 +67,7 @@ func newPair(tb testing.TB, observers []*observe.Observer) func() {
 	repository := check.Value(sqllock.NewRepository(tb.Context(), db, dialect.Postgres(), &sqllock.RepositoryOptions{
 		Layout: dialect.Spring7, Isolation: sqllock.Autocommit,
 	}))(tb)
-	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{Observers: observers}))(tb)
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{Observers: observers, NoRenew: true}))(tb)
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(cancel)
 	return func() {

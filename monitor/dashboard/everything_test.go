@@ -56,7 +56,7 @@ func newStage(t *testing.T, opts sqllock.RegistryOptions) *stage {
 // which is waited for, and the process leads. stop ends that.
 func everything(t *testing.T, observers ...*observe.Observer) (s *stage, stop func()) {
 	t.Helper()
-	s = newStage(t, sqllock.RegistryOptions{HandOff: true, Observers: observers})
+	s = newStage(t, sqllock.RegistryOptions{HandOff: true, Observers: observers, NoRenew: true})
 	s.acquisitions()
 	s.renewals()
 	for _, o := range observers {

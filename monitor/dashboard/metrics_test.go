@@ -144,7 +144,7 @@ func TestKeysBecomeLabelsIfTheyAreMapped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		observers, prom, otel := both(t, func(key string) string { return key[:6] }, nil)
-		s := newStage(t, sqllock.RegistryOptions{Observers: observers})
+		s := newStage(t, sqllock.RegistryOptions{Observers: observers, NoRenew: true})
 		for _, key := range []string{"orders/1", "orders/2", "usersé"} {
 			must(t, check.ErrorOf(s.registry.Lock(t.Context(), key)))
 		}
@@ -288,7 +288,7 @@ func TestWhatIsLeftIsOfTheShortestLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		observers, prom, otel := both(t, nil, nil)
-		s := newStage(t, sqllock.RegistryOptions{AutoRenew: true, Observers: observers})
+		s := newStage(t, sqllock.RegistryOptions{Observers: observers})
 		expect := func(left time.Duration) {
 			t.Helper()
 			synctest.Wait()

@@ -51,7 +51,7 @@ func openTraced(t *testing.T, provider trace.TracerProvider, pool *sql.DB, d dia
 	t.Helper()
 	repository := check.Value(sqllock.NewRepository(t.Context(), pool, d, nil))(t)
 	observer := check.Value(sqllockotel.New(&sqllockotel.Options{TracerProvider: provider}))(t)
-	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{observer}}))(t)
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, Observers: []*observe.Observer{observer}, NoRenew: true}))(t)
 	t.Cleanup(func() { must(t, registry.Close(context.Background())) })
 	return registry
 }

@@ -66,7 +66,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) process(client, region string, observers ...*observe.Observer) *sqllock.Registry {
 	f.Helper()
 	repository := check.Value(sqllock.NewRepository(f.Context(), f.db, dialect.SQLite(), &sqllock.RepositoryOptions{ClientID: client, Region: region}))(f.T)
-	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, Observers: observers}))(f.T)
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, Observers: observers}))(f.T)
 	f.Cleanup(func() {
 		f.network.Follow(nil)
 		must(f.T, registry.Close(context.Background()))

@@ -49,7 +49,7 @@ func UntilSuccess() Option { return func(j *job) { j.untilSuccess = true } }
 // the instances' clocks, and shorter than the time between two runs: half of that is a good choice. With 0 the lock is free
 // when fn returns.
 //
-// The lease is renewed automatically for as long as fn runs, whatever the registry's AutoRenew says.
+// The lease is renewed automatically for as long as fn runs, also with the registry's NoRenew.
 // Its time-to-live, the registry's, is how long the lock stays taken after an instance has
 // crashed, even if minHold is longer: the job may then run again in the same period. A registry with
 // a MaxHold ends the lease after that.

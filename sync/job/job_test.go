@@ -271,7 +271,7 @@ func TestRunsAreReported(t *testing.T) {
 		r := sqllocktest.New(t, &sqllock.RegistryOptions{Observers: []*observe.Observer{{JobRun: func(_ context.Context, e observe.JobRun) {
 			last = e
 			reports++
-		}}, {}}})
+		}}, {}}, NoRenew: true})
 		failed := errors.New("failed")
 		expect := func(what string, fn func(context.Context) error, options []job.Option, want observe.JobRun) {
 			t.Helper()

@@ -156,7 +156,7 @@ func (v *voter) live(ctx context.Context) {
 	if err != nil {
 		return // the election is over
 	}
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: voterTTL, IdleBetweenTries: voterTTL / 4})
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: voterTTL, IdleBetweenTries: voterTTL / 4, NoRenew: true})
 	if err != nil {
 		v.Error(err)
 		return

@@ -232,7 +232,7 @@ func TestTheContextOfATermReadsTheClock(t *testing.T) {
 func TestAWakeUpMovesTheRoleAtOnce(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		released := new(fixtures.Waker)
-		of := sqllock.RegistryOptions{TTL: 3 * time.Hour, IdleBetweenTries: time.Hour, Waker: released}
+		of := sqllock.RegistryOptions{TTL: 3 * time.Hour, IdleBetweenTries: time.Hour, Waker: released, NoRenew: true}
 		a, b := f.processWith("a", leader.Options{}, of), f.processWith("b", leader.Options{}, of)
 		first := a.start(a.lead)
 		<-a.began

@@ -170,7 +170,7 @@ func TestTwoElectorsOfOneRegistry(t *testing.T) {
 	t.Parallel()
 	for _, handOff := range []bool{false, true} {
 		runInBubble(t, fmt.Sprint("HandOff ", handOff), func(f *fixture) {
-			a := f.processWith("a", leader.Options{}, sqllock.RegistryOptions{TTL: ttl, HandOff: handOff})
+			a := f.processWith("a", leader.Options{}, sqllock.RegistryOptions{TTL: ttl, HandOff: handOff, NoRenew: true})
 			b := f.candidate(a.registry, leader.Options{})
 			a.start(a.lead)
 			<-a.began
@@ -289,7 +289,7 @@ func TestAnErrorUnderALeaseThatWasLost(t *testing.T) {
 // when the database is back. Without a lock table there is no waiting.
 func TestACandidateWaitsThroughAnOutage(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		a, network := f.networkedWith("a", sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, WaitThroughOutages: true})
+		a, network := f.networkedWith("a", sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, WaitThroughOutages: true, NoRenew: true})
 		outage := func(context.Context, flaky.Moment) error { return errStop }
 		network.Follow(outage)
 		running := a.start(a.lead)

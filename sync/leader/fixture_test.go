@@ -56,7 +56,7 @@ type process struct {
 // process returns a process whose client id is name.
 func (f *fixture) process(name string, opts leader.Options) *process {
 	f.Helper()
-	return f.processWith(name, opts, sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle})
+	return f.processWith(name, opts, sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, NoRenew: true})
 }
 
 func (f *fixture) processWith(name string, opts leader.Options, of sqllock.RegistryOptions) *process {
@@ -67,7 +67,7 @@ func (f *fixture) processWith(name string, opts leader.Options, of sqllock.Regis
 // networked returns a process whose statements follow a plan.
 func (f *fixture) networked(name string) (*process, *flaky.Connector) {
 	f.Helper()
-	return f.networkedWith(name, sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle})
+	return f.networkedWith(name, sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, NoRenew: true})
 }
 
 func (f *fixture) networkedWith(name string, of sqllock.RegistryOptions) (*process, *flaky.Connector) {

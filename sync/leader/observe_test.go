@@ -232,7 +232,7 @@ func (r *record) registry() sqllock.RegistryOptions {
 			defer r.mu.Unlock()
 			r.events = append(r.events, e)
 		},
-	}}}
+	}}, NoRenew: true}
 }
 
 // expect compares the states, and for the end of a term how long it lasted and why it ended.
@@ -316,7 +316,7 @@ func TestAPanicOfAnObserverReleasesTheRole(t *testing.T) {
 						panic(errStop)
 					}
 				},
-			}}}
+			}}, NoRenew: true}
 			a := f.processWith("a", leader.Options{}, of)
 			func() {
 				defer func() {

@@ -120,7 +120,7 @@ func TestResignInAnObserver(t *testing.T) {
 						resigned <- a.Resign(f.Context()) //nolint:contextcheck // that of the term would do
 					}
 				},
-			}}}
+			}}, NoRenew: true}
 			a = f.processWith("a", leader.Options{SitOut: time.Hour}, of)
 			running := a.start(func(ctx context.Context, _ *sqllock.Lease) error {
 				if when == observe.ElectorLeader {

@@ -80,7 +80,7 @@ func TestWaitsBesideABusyProcess(t *testing.T) {
 			runInBubble(t, fmt.Sprintf("%s, %v", kind, interval), func(f *fixture) {
 				process := func() acquire {
 					acquire := check.Value(kinds[kind](f.processWith(sqllock.RegistryOptions{
-						TTL: time.Minute, AutoRenew: true, IdleBetweenTries: interval, HandOff: true,
+						TTL: time.Minute, IdleBetweenTries: interval, HandOff: true,
 					}).registry))(f)
 					return acquire
 				}
@@ -165,7 +165,7 @@ func TestWaitsAmongProcesses(t *testing.T) {
 				if i == len(c.callers)-1 {
 					kind = cmp.Or(c.last, kind)
 				}
-				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: c.interval})
+				p := f.processWith(sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: c.interval, NoRenew: true})
 				p.network.Follow(travel)
 				processes = append(processes, check.Value(kinds[kind](p.registry))(f))
 			}
@@ -191,7 +191,7 @@ func TestWaitsForLongHolders(t *testing.T) {
 	runInBubble(t, "plain", func(f *fixture) {
 		var processes []acquire
 		for range 8 {
-			processes = append(processes, check.Value(kinds["plain"](f.processWith(sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: 100 * time.Millisecond}).registry))(f))
+			processes = append(processes, check.Value(kinds["plain"](f.processWith(sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: 100 * time.Millisecond, NoRenew: true}).registry))(f))
 		}
 		if _, longest, share := f.compete(processes, []int{2, 2, 2, 2, 2, 2, 2, 2}, 10*time.Minute, 4*time.Second); longest > 5*time.Minute || share < 0.4 {
 			f.Errorf("longest %v, least share %.2f", longest, share)

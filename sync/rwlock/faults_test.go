@@ -23,7 +23,7 @@ func wlock(p *process) method { return p.rw.Lock }
 // TestALimitInAnOutage has the limit of a wait for the turn end while the database fails.
 func TestALimitInAnOutage(t *testing.T) {
 	inBubble(t, func(f *fixture) {
-		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true, NoRenew: true})
 		for _, row := range []string{turn, key} {
 			p.crashed(row, time.Hour)
 		}
@@ -52,7 +52,7 @@ func TestWhatWaitsThroughAnOutage(t *testing.T) {
 		"a turn, to read":    {[]string{key, turn}, rlock, false},
 	} {
 		runInBubble(t, name, func(f *fixture) {
-			p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+			p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true, NoRenew: true})
 			for _, row := range c.rows {
 				p.crashed(row, 20*time.Second)
 			}

@@ -44,14 +44,14 @@ type process struct {
 // process returns a process with default settings.
 func (f *fixture) process() *process {
 	f.Helper()
-	return f.processWith(sqllock.RegistryOptions{TTL: ttl})
+	return f.processWith(sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 }
 
 // rarePoller returns a process that polls once in 0.25 to 1 s, for tests in which it waits for long: a poll
 // takes processor time.
 func (f *fixture) rarePoller() *process {
 	f.Helper()
-	return f.processWith(sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Second})
+	return f.processWith(sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: time.Second, NoRenew: true})
 }
 
 func (f *fixture) processWith(opts sqllock.RegistryOptions) *process {
@@ -62,7 +62,7 @@ func (f *fixture) processWith(opts sqllock.RegistryOptions) *process {
 // processMapping returns a process with a KeyMapper.
 func (f *fixture) processMapping(keys sqllock.KeyMapper) *process {
 	f.Helper()
-	return f.processOf(sqllock.RegistryOptions{TTL: ttl}, keys)
+	return f.processOf(sqllock.RegistryOptions{TTL: ttl, NoRenew: true}, keys)
 }
 
 func (f *fixture) processOf(opts sqllock.RegistryOptions, keys sqllock.KeyMapper) *process {

@@ -168,7 +168,7 @@ func TestALeaseThatEndsMeanwhileIsNotEntered(t *testing.T) {
 					}
 					return ctx, nil
 				},
-			}}})
+			}}, NoRenew: true})
 			outer = f.get(test.lock(p))
 			entering := f.start(context.WithoutCancel(outer.Context()), test.lock(p))
 			f.waits(entering)

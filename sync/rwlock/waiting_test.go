@@ -297,7 +297,7 @@ func TestAWriterThatLosesItsRowGoesOn(t *testing.T) {
 func TestMaxHoldCountsTheWait(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		const maxHold = 2 * ttl
-		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, AutoRenew: true, MaxHold: maxHold, IdleBetweenTries: time.Second})
+		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, MaxHold: maxHold, IdleBetweenTries: time.Second})
 		reader := f.get(f.process().rw.WithAutoRenew(true).RLock)
 		writing := f.start(f.Context(), p.rw.Lock)
 		time.Sleep(2 * maxHold)
@@ -325,7 +325,7 @@ func TestAWriterWaitsForAReaderThatMeetsIt(t *testing.T) {
 				}
 				return nil, nil
 			},
-		}}})
+		}}, NoRenew: true})
 		began := time.Now()
 		lease := f.get(writers.rw.Lock)
 		if waited := time.Since(began); waited < time.Second {

@@ -13,7 +13,7 @@ import (
 )
 
 // Locks are the leases that a process holds through such an interface. They are renewed
-// automatically, whatever the registry's AutoRenew says: no caller could do it. All methods are safe
+// automatically, also with the registry's NoRenew: no caller could do it. All methods are safe
 // for concurrent use.
 type Locks struct {
 	registry *sqllock.Registry

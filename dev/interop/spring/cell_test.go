@@ -162,7 +162,7 @@ func (c *cell) repository(t *testing.T, ttl time.Duration) *sqllock.Repository {
 // registry returns the registry of another Go process. It is closed when the test ends.
 func (c *cell) registry(t *testing.T, ttl time.Duration) *sqllock.Registry {
 	t.Helper()
-	r := check.Value(sqllock.NewRegistry(c.repository(t, ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle}))(t)
+	r := check.Value(sqllock.NewRegistry(c.repository(t, ttl), &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: idle, NoRenew: true}))(t)
 	t.Cleanup(func() { must(t, r.Close(context.WithoutCancel(t.Context()))) })
 	return r
 }

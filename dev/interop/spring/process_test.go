@@ -52,7 +52,7 @@ func performs(do func(context.Context, task, *sqlx.DB, *sqllock.Registry) (any, 
 		if err != nil {
 			return err
 		}
-		registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: t.TTL})
+		registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: t.TTL, NoRenew: true})
 		if err != nil {
 			return err
 		}

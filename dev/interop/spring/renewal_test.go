@@ -53,7 +53,7 @@ func TestWeRenewBesideJavaThatPolls(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
-		registry := check.Value(sqllock.NewRegistry(c.repository(t, short), &sqllock.RegistryOptions{TTL: short, AutoRenew: true}))(t)
+		registry := check.Value(sqllock.NewRegistry(c.repository(t, short), &sqllock.RegistryOptions{TTL: short}))(t)
 		lock := check.Value(registry.Obtain(key))(t)
 		lease := check.Value(lock.Lock(ctx))(t)
 		var polling sync.WaitGroup

@@ -204,7 +204,7 @@ func (b *trial) acquireAll() {
 	defer db.Close()
 	repository, err := sqllock.NewRepository(ctx, db.DB, b.config.Target.Dialect(), b.config.Repository())
 	must(b.t, err)
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: b.config.TTL})
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: b.config.TTL, NoRenew: true})
 	must(b.t, err)
 	ways, err := workload.Ways(registry)
 	must(b.t, err)

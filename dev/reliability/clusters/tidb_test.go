@@ -181,7 +181,7 @@ func TestTiDBFindings(t *testing.T) {
 	var registries []*sqllock.Registry
 	for _, db := range servers {
 		repository := check.Value(sqllock.NewRepository(t.Context(), db.DB, dialect.TiDB(), nil))(t)
-		registries = append(registries, check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL}))(t))
+		registries = append(registries, check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL, NoRenew: true}))(t))
 	}
 	t.Run("refuses the dialect of MySQL", func(t *testing.T) {
 		check.Is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), servers[0].DB, dialect.MySQL(), nil)), sqllock.ErrInvalid)

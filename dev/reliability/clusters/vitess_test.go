@@ -167,7 +167,7 @@ func waitsForReparent(t *testing.T, c *cluster.Cluster, name string, replace fun
 	t.Helper()
 	db := mixed(t, dsns(c.Gates())...)
 	repository := check.Value(sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), nil))(t)
-	waits := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL, WaitThroughOutages: true}))(t)
+	waits := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL, WaitThroughOutages: true, NoRenew: true}))(t)
 	replaced := check.Begin(replace)
 	failed := 0
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {

@@ -265,7 +265,7 @@ func (c Cell) idle() time.Duration {
 func (f *fixture) registry(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
 	return f.registryOver(f.processWith(ttl), sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: f.cell.idle(), HandOff: !f.cell.Plain, Fair: f.cell.isFair(), Waker: f.cell.Waker,
+		NoRenew: true, TTL: ttl, IdleBetweenTries: f.cell.idle(), HandOff: !f.cell.Plain, Fair: f.cell.isFair(), Waker: f.cell.Waker,
 	})
 }
 

@@ -34,7 +34,7 @@ var fencingTests = []test{
 	}),
 	inEachCell("WithoutFencingThereIsNoTokenAndAllElseIsTheSame", func(f *fixture) {
 		unfenced := f.repository(sqllock.RepositoryOptions{TTL: ttl, DisableFencing: true})
-		registry := f.registryOver(unfenced, sqllock.RegistryOptions{TTL: ttl})
+		registry := f.registryOver(unfenced, sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 		rival := f.lock(ttl)
 		for range 2 {
 			lease := f.acquire(f.obtain(registry))

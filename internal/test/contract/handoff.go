@@ -105,7 +105,7 @@ var handOffTests = []test{
 	}),
 	once("WithoutHandOffEachAcquires", func(f *fixture) {
 		r := check.Value(sqllock.NewRegistry(f.process(), &sqllock.RegistryOptions{
-			TTL: ttl, IdleBetweenTries: f.cell.idle(),
+			NoRenew: true, TTL: ttl, IdleBetweenTries: f.cell.idle(),
 		}))(f)
 		l := f.obtain(r)
 		first := f.acquire(l)
@@ -124,7 +124,7 @@ var handOffTests = []test{
 // hand-off.
 func (f *fixture) slowPolling() *sqllock.Registry {
 	f.Helper()
-	return f.registryOver(f.process(), sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: ttl, HandOff: true})
+	return f.registryOver(f.process(), sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: ttl, HandOff: true, NoRenew: true})
 }
 
 // queueWaiters starts n callers that wait in a known order.

@@ -254,7 +254,7 @@ func (f *fixture) rarelyPolling() *sqllock.Registry {
 		return f.registry(ttl)
 	}
 	return f.registryOver(f.process(), sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: time.Hour, HandOff: !f.cell.Plain, Fair: f.cell.isFair(), Waker: f.cell.Waker,
+		NoRenew: true, TTL: ttl, IdleBetweenTries: time.Hour, HandOff: !f.cell.Plain, Fair: f.cell.isFair(), Waker: f.cell.Waker,
 	})
 }
 

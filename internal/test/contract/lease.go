@@ -24,7 +24,7 @@ var leaseTests = []test{
 	}),
 	inEachCell("TheDeadlineIsBeforeTheRowExpires", func(f *fixture) {
 		r := f.process()
-		registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl}))(f)
+		registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true}))(f)
 		lease := f.acquire(f.obtain(registry))
 		row, _ := f.peek(r, "k")
 		if own := time.Until(lease.Deadline()); own >= row.Left {

@@ -17,7 +17,7 @@ import (
 // nameTests are about what other processes are told of a lock that is held for longer than a moment.
 var nameTests = []test{
 	inEachCell("KeysAndProcessesAreNamed", func(f *fixture) {
-		orders := f.naming(sqllock.RegistryOptions{Application: "orders", Version: "1.4.2"})
+		orders := f.naming(sqllock.RegistryOptions{Application: "orders", Version: "1.4.2", NoRenew: true})
 		odd, long := "Bestellung/ü \x00 \"\\ 🔒", strings.Repeat("a", 990)+strings.Repeat("🔒", 500)
 		lease := check.Value(orders.Lock(f.Context(), odd))(f)
 		joint := check.Value(orders.ObtainAll("orders/42", long))(f)
@@ -77,7 +77,7 @@ var nameTests = []test{
 		f.must(lease.Unlock(f.Context()))
 	}),
 	inVirtualTime("AShortHoldAndOneWithoutNamesWriteNone", func(f *fixture) {
-		r, silent := f.naming(sqllock.RegistryOptions{}), f.naming(sqllock.RegistryOptions{DisableNames: true})
+		r, silent := f.naming(sqllock.RegistryOptions{}), f.naming(sqllock.RegistryOptions{DisableNames: true, NoRenew: true})
 		short := f.acquire(f.obtainKey(r, "short"))
 		time.Sleep(900 * time.Millisecond) // a name is for a second or more
 		f.must(short.Unlock(f.Context()))
@@ -94,7 +94,7 @@ var nameTests = []test{
 		other := f.process()
 		for _, letter := range []string{"a", "🔒", "\x01", `"`} {
 			long := strings.Repeat(letter, 300)
-			r := f.naming(sqllock.RegistryOptions{Application: long, Version: long})
+			r := f.naming(sqllock.RegistryOptions{Application: long, Version: long, NoRenew: true})
 			lease := f.acquire(f.obtainKey(r, "k"))
 			f.named(r, 1)
 			var process sqllock.Process

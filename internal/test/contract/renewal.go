@@ -145,7 +145,7 @@ var renewalTests = []test{
 func (f *fixture) autoRenewed() *sqllock.Registry {
 	f.Helper()
 	return f.registryOver(f.process(), sqllock.RegistryOptions{
-		TTL: ttl, IdleBetweenTries: f.cell.idle(), AutoRenew: true,
+		TTL: ttl, IdleBetweenTries: f.cell.idle(),
 	})
 }
 

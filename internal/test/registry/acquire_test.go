@@ -71,7 +71,7 @@ func TestAcquire_HoldersWithoutARowCostCloseLittle(t *testing.T) {
 			}
 			return nil
 		})
-		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour})
+		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true})
 		for i := range 20 {
 			is(t, check.ErrorOf(obtain(t, registry, fmt.Sprint(i)).TryLock(t.Context())), sqllock.ErrDatabase)
 		}
@@ -243,7 +243,7 @@ func TestAcquire_RacesWithoutEndAreNotAcquired(t *testing.T) {
 			mock.ExpectQuery("INSERT").WillReturnError(errSerialization)
 		}
 		mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows(peeked).AddRow("rival", 0, ttl.Microseconds()))
-		registry := newRegistry(t, r, nil)
+		registry := newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true})
 		_, err := obtain(t, registry, "k").TryLock(t.Context())
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Holder != "rival" || errors.Is(err, sqllock.ErrDatabase) {
@@ -284,7 +284,7 @@ func TestAcquire_HolderIsNotUsedAgain(t *testing.T) {
 			r, mock := mocked(t, test.dialect, sqllock.Autocommit)
 			var deleted argument
 			test.expect(mock, &deleted)
-			lease := try(t, obtain(t, newRegistry(t, r, nil), "k"))
+			lease := try(t, obtain(t, newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}), "k"))
 			if deleted.value == "" || lease.Holder() == deleted.value {
 				t.Errorf("%q was deleted, %q has the lease", deleted.value, lease.Holder())
 			}
@@ -344,7 +344,7 @@ func TestAcquire_DatabaseErrorHasItsSentinel(t *testing.T) {
 				mock.ExpectQuery("INSERT").WillReturnError(test.err)
 				mock.ExpectRollback()
 			}
-			_, err := obtain(t, newRegistry(t, r, nil), "orders/42").Lock(t.Context())
+			_, err := obtain(t, newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}), "orders/42").Lock(t.Context())
 			is(t, err, test.want, sqllock.ErrDatabase, test.err)
 			if errors.Is(err, sqllock.ErrNotAcquired) || !strings.Contains(err.Error(), `"orders/42"`) {
 				t.Error(err)

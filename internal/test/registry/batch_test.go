@@ -36,7 +36,7 @@ func TestBatch_WithoutAnAnswerTimesOut(t *testing.T) {
 		for _, limit := range []time.Duration{5 * time.Second, time.Minute} {
 			s := newFixture(t, sqllock.Serializable)
 			repository := check.Value(sqllock.NewRepository(locktable.WithPatience(t.Context(), limit-1), s.pool.DB, dialect.SQLite(), nil))(t)
-			s.registry = newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})
+			s.registry = newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 			s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
 				<-ctx.Done()
 				return ctx.Err()

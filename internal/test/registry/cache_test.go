@@ -17,7 +17,7 @@ import (
 // small returns a registry that caches capacity locks.
 func small(t *testing.T, capacity int) *sqllock.Registry {
 	t.Helper()
-	return newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{TTL: ttl, CacheCapacity: capacity})
+	return newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{TTL: ttl, CacheCapacity: capacity, NoRenew: true})
 }
 
 func TestCache_SetCapacity(t *testing.T) {

@@ -43,7 +43,7 @@ func TestClose_ReleasesTogether(t *testing.T) {
 // database does not answer, and how long after that was asked for the last lease ended.
 func closeWithoutAnswer(s *fixture, n int) (took, lastEnded time.Duration) {
 	s.Helper()
-	registry := newRegistry(s.T, s.repository, &sqllock.RegistryOptions{TTL: time.Second * 30})
+	registry := newRegistry(s.T, s.repository, &sqllock.RegistryOptions{TTL: time.Second * 30, NoRenew: true})
 	var contexts []context.Context
 	for i := range n {
 		lease := check.Value(obtain(s.T, registry, fmt.Sprint(n, i)).Lock(s.Context()))(s.T)
@@ -186,7 +186,7 @@ func TestClose_KeepsRowsOfMinimumHolds(t *testing.T) {
 			lease := check.Value(s.lock.WithMinHold(minHold).TryLock(t.Context()))(t)
 			time.Sleep(minHold / 4)
 			close(s, lease)
-			rival := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: ttl}), "k")
+			rival := obtain(t, newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: ttl, NoRenew: true}), "k")
 			next := check.Value(rival.TryLockFor(t.Context(), ttl))(t)
 			check.Takes(t, "the minimum hold", began, minHold, minHold+slack)
 			must(t, next.Unlock(t.Context()))
@@ -230,7 +230,7 @@ func TestClose_TwoAtATime(t *testing.T) {
 			s := newFixture(t, sqllock.Serializable)
 			var closed atomic.Int64
 			r := newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableBatching: true}), &sqllock.RegistryOptions{
-				TTL: ttl, OnClose: func() error {
+				NoRenew: true, TTL: ttl, OnClose: func() error {
 					closed.Add(1)
 					rows, err := s.repository.List(t.Context())
 					if err != nil || len(rows) > 0 {
@@ -274,7 +274,7 @@ func TestClose_LimitsOnClose(t *testing.T) {
 		r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{OnClose: func() error {
 			time.Sleep(time.Minute)
 			return nil
-		}})
+		}, NoRenew: true})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		began := time.Now()
@@ -292,7 +292,7 @@ func TestClose_SaysOnceThatTheDatabaseFailed(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)
 		r, err := sqllock.NewRegistry(newRepository(t, s.pool, nil), &sqllock.RegistryOptions{OnClose: func() error {
 			return fmt.Errorf("%w: close: %w for 3s", sqllock.ErrDatabase, bounded.ErrNoAnswer)
-		}})
+		}, NoRenew: true})
 		must(t, err)
 		err = r.Close(t.Context())
 		is(t, err, sqllock.ErrDatabase, bounded.ErrNoAnswer)

@@ -102,7 +102,7 @@ func TestCluster_MemberThatLeftAcquiresNoJointLock(t *testing.T) {
 	mock.ExpectRollback()
 	mock.ExpectQuery("SELECT REGION").WillReturnRows(none)
 	expectAsked(mock, "group_replication_group_name", "aaaa", "member_state", "OFFLINE")
-	joint := check.Value(newRegistry(t, r, nil).ObtainAll("a", "b"))(t)
+	joint := check.Value(newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}).ObtainAll("a", "b"))(t)
 	if _, err := joint.TryLock(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || !strings.Contains(err.Error(), "MEMBER_STATE is OFFLINE") {
 		t.Error(err)
 	}
@@ -224,7 +224,7 @@ func TestCluster_ResentReleaseFindsTheRow(t *testing.T) {
 	expectFree(mock)
 	mock.ExpectExec("INSERT INTO INT_LOCK").WillReturnResult(driver.RowsAffected(1))
 	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
-	kept := try(t, obtain(t, newRegistry(t, r, nil), "k").WithMinHold(ttl))
+	kept := try(t, obtain(t, newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}), "k").WithMinHold(ttl))
 	late("UPDATE", kept.Holder())
 	must(t, kept.Unlock(t.Context()))
 }
@@ -286,7 +286,7 @@ func TestCluster_TryThatCannotReadIsADatabaseError(t *testing.T) {
 		errLag := &mysql.MySQLError{Number: 1205, Message: "Lock wait timeout exceeded"}
 		mock.ExpectQuery("SELECT").WillReturnError(errLag)                               // before the attempt
 		mock.ExpectQuery("SELECT").WillDelayFor(2 * time.Second).WillReturnError(errLag) // after it
-		_, err := newRegistry(t, r, nil).TryLock(t.Context(), "k")
+		_, err := newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}).TryLock(t.Context(), "k")
 		is(t, err, sqllock.ErrDatabase, errLag)
 		check.IsNot(t, err, sqllock.ErrNotAcquired, sqllock.ErrPinned)
 	})
@@ -381,7 +381,7 @@ func mockedLease(t *testing.T, r *sqllock.Repository, mock sqlmock.Sqlmock) *sql
 	expectFree(mock)
 	mock.ExpectExec("INSERT").WillReturnResult(driver.RowsAffected(1))
 	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
-	return check.Value(newRegistry(t, r, &sqllock.RegistryOptions{TTL: time.Hour}).TryLock(t.Context(), "k"))(t)
+	return check.Value(newRegistry(t, r, &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true}).TryLock(t.Context(), "k"))(t)
 }
 
 // guards guards a transaction by a lease, with the statements that are expected.

@@ -164,7 +164,7 @@ func TestAnObserverThatPanics(t *testing.T) {
 					return ctx, func(observe.AcquireEnd) { event() }
 				},
 				LeaseEnd: func(context.Context, observe.LeaseEnd) { event() },
-			}, after.observer()}})
+			}, after.observer()}, NoRenew: true})
 			s.lock = obtain(t, s.registry, "k")
 			for n, panicked := int64(1), true; panicked; n++ {
 				a.prepare(s)

@@ -51,7 +51,7 @@ func newPlainFixture(t *testing.T, opts sqllock.RepositoryOptions) *fixture {
 	s := newFixture(t, sqllock.Autocommit)
 	opts.Isolation, opts.DisableFencing = sqllock.Autocommit, true
 	s.repository = newRepository(t, s.pool, &opts)
-	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl})
+	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 	s.lock = obtain(t, s.registry, "k")
 	return s
 }
@@ -100,7 +100,7 @@ func (s *fixture) another(isolation sqllock.Isolation) *fixture {
 	s.Helper()
 	another := *s
 	another.repository = newRepository(s.T, s.pool, &sqllock.RepositoryOptions{Isolation: isolation})
-	another.registry = newRegistry(s.T, another.repository, &sqllock.RegistryOptions{TTL: cmp.Or(s.ttl, ttl), IdleBetweenTries: 100 * time.Millisecond})
+	another.registry = newRegistry(s.T, another.repository, &sqllock.RegistryOptions{TTL: cmp.Or(s.ttl, ttl), IdleBetweenTries: 100 * time.Millisecond, NoRenew: true})
 	another.lock = obtain(s.T, another.registry, "k")
 	return &another
 }
@@ -151,9 +151,9 @@ func holdBack(s *fixture, op flaky.Op) *delay {
 func lateFixture(t *testing.T, isolation sqllock.Isolation) (s *fixture, rival *sqllock.JdbcLock) {
 	t.Helper()
 	s = newFixture(t, isolation)
-	s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: lateTTL, IdleBetweenTries: 20 * time.Millisecond}), "k")
+	s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: lateTTL, IdleBetweenTries: 20 * time.Millisecond, NoRenew: true}), "k")
 	other := newRepository(t, s.db.DB, nil)
-	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 20 * time.Millisecond}), "k")
+	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, NoRenew: true}), "k")
 }
 
 // stopAnswering has the server answer nothing from now on, behind a driver that does not look at its context, as

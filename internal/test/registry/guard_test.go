@@ -130,7 +130,7 @@ func TestGuard_Func(t *testing.T) {
 	t.Parallel()
 	db := migrated(t)
 	repository := newRepository(t, db.DB, nil)
-	lease := check.Value(newRegistry(t, repository, nil).TryLock(t.Context(), "k"))(t)
+	lease := check.Value(newRegistry(t, repository, &sqllock.RegistryOptions{NoRenew: true}).TryLock(t.Context(), "k"))(t)
 	tx := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 	must(t, sqllock.GuardFunc(t.Context(), lease, tx.QueryRowContext))
 	must(t, tx.Commit())
@@ -195,7 +195,7 @@ func guarding(t *testing.T, expect func(sqlmock.Sqlmock)) (ran int, err error) {
 	mock.ExpectExec("INSERT INTO INT_LOCK_FENCE").WillReturnResult(sqlmock.NewResult(7, 1))
 	expect(mock)
 	mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
-	err = newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", pool.DB, nil, func(context.Context, *sql.Tx) error {
+	err = newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}).ExecuteLockedTx(t.Context(), "k", pool.DB, nil, func(context.Context, *sql.Tx) error {
 		ran++
 		return nil
 	})

@@ -60,7 +60,7 @@ func TestJoint_Keys(t *testing.T) {
 // A caller that holds b and wants a, and one that wants both, do not wait for each other for ever.
 func TestJoint_DoesNotDeadlockWithNestedOnes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		one, _ := twoRegistries(t, &sqllock.RegistryOptions{AutoRenew: true})
+		one, _ := twoRegistries(t, &sqllock.RegistryOptions{})
 		for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
 			first := tryKey(t, one, order[0])
 			joint := check.Begin(func() error { return obtainAll(t, one, "a", "b").ExecuteLocked(t.Context(), nothing) })
@@ -75,7 +75,7 @@ func TestJoint_DoesNotDeadlockWithNestedOnes(t *testing.T) {
 // While another process has one of the keys, the others are free for callers of this process.
 func TestJoint_FreeKeyOfAWaitingOne(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour})
+		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true})
 		b := tryKey(t, other, "b")
 		const waiters = 5
 		done := make(chan error, waiters)
@@ -103,7 +103,7 @@ func TestJoint_BesideLongQueues(t *testing.T) {
 	t.Parallel()
 	for _, hold := range []time.Duration{500 * time.Millisecond, 3 * time.Second} {
 		runInBubble(t, hold.String(), func(t *testing.T) {
-			one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true})
+			one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true, NoRenew: true})
 			ctx, cancel := context.WithCancel(t.Context())
 			keys := []string{"a", "b"}
 			freed, unused := make([]time.Time, 2), make([]time.Duration, 2) // the longest that each was free
@@ -170,7 +170,7 @@ func TestJoint_InTheOrderOfTheKeys(t *testing.T) {
 // A row is not handed over to a joint lock, which needs others too, nor past it.
 func TestJoint_HandOff(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true, TTL: time.Hour})
+		one, _ := twoRegistries(t, &sqllock.RegistryOptions{HandOff: true, TTL: time.Hour, NoRenew: true})
 		first := tryKey(t, one, "a")
 		tokens := make(chan int64, 3)
 		for _, keys := range [][]string{{"a", "b"}, {"a"}, {"a", "b"}} {
@@ -202,13 +202,13 @@ func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		db, waker := migrated(t), &shared.Waker{}
 		repository := newRepository(t, db.DB, nil)
-		holder := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never})
+		holder := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never, NoRenew: true})
 		leases := make(map[string]*sqllock.Lease)
 		for _, key := range []string{"b", "c"} {
 			leases[key] = tryKey(t, holder, key)
 			time.Sleep(time.Minute) // c lasts longer
 		}
-		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
+		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker, NoRenew: true})
 		acquired := check.Begin(func() error { return obtainAll(t, waiting, "a", "b", "c").ExecuteLocked(t.Context(), nothing) })
 		// watched returns the key that the waiter is subscribed to.
 		watched := func() string {
@@ -242,7 +242,7 @@ func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 // The rows of a joint lock have a place in the cache each, and none is left pinned.
 func TestJoint_CacheCapacity(t *testing.T) {
 	t.Parallel()
-	one, _ := twoRegistries(t, &sqllock.RegistryOptions{CacheCapacity: 3})
+	one, _ := twoRegistries(t, &sqllock.RegistryOptions{CacheCapacity: 3, NoRenew: true})
 	for range 3 {
 		is(t, check.ErrorOf(obtainAll(t, one, "a", "b", "c", "d").TryLock(t.Context())), sqllock.ErrCapacity)
 		lease := try(t, obtainAll(t, one, "a", "b", "c"))
@@ -256,7 +256,7 @@ func TestJoint_CacheCapacity(t *testing.T) {
 // The minimum hold keeps the rows that are left, also if one is lost.
 func TestJoint_MinimumHoldWithoutOneRow(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: ttl})
+		one, other := twoRegistries(t, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 		lease := try(t, obtainAll(t, one, "a", "b", "c").WithMinHold(10*time.Second))
 		must(t, check.ErrorOf(other.Repository().Delete(t.Context(), lease.Keys()[0], lease.Holder())))
 		is(t, lease.Unlock(t.Context()), sqllock.ErrLockLost)

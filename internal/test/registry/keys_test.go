@@ -20,7 +20,7 @@ func TestKeys_MapperIsChecked(t *testing.T) {
 	r := newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{
 		Keys: func(key string) (string, error) { return strings.Repeat(key, 37), nil },
 	})
-	is(t, check.ErrorOf(newRegistry(t, r, nil).Obtain("k")), sqllock.ErrInvalid)
+	is(t, check.ErrorOf(newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}).Obtain("k")), sqllock.ErrInvalid)
 }
 
 func TestKeys_Plain(t *testing.T) {
@@ -141,7 +141,7 @@ func TestKeys_SpellingsShareALocalLock(t *testing.T) {
 func TestKeys_HandlesOfSpellings(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, sqllock.Autocommit)
-	registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{CacheCapacity: 1})
+	registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{CacheCapacity: 1, NoRenew: true})
 	lower := obtain(t, registry, lowerCase)
 	lease := locked(t, lower)
 	upper := obtain(t, registry, upperCase) // no second entry

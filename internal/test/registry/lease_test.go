@@ -164,7 +164,7 @@ func TestLease_LossIsSaidOnce(t *testing.T) {
 // ends earlier.
 func TestLease_TimeLeftOfALocalHolder(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _ := renewing(t, sqllock.RegistryOptions{MaxHold: 2 * renewalTTL})
+		s, _ := renewing(t, sqllock.RegistryOptions{MaxHold: 2 * renewalTTL, NoRenew: true})
 		lease := held(s)
 		check.Equal(t, "left at the beginning", leftOf(t, s.lock), renewalTTL)
 		time.Sleep(5 * time.Second)
@@ -183,7 +183,7 @@ func TestLease_TimeLeftOfALocalHolder(t *testing.T) {
 func TestLease_FromSendsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
-		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL})
+		registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL, NoRenew: true})
 		s.lock = obtain(t, registry, "k")
 		lease := held(s)
 		s.connector.Follow(nil) // count from here
@@ -211,7 +211,7 @@ func TestUnlock_LostRaceIsTriedAgain(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 		mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-		lease := try(t, obtain(t, newRegistry(t, r, nil), "k"))
+		lease := try(t, obtain(t, newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}), "k"))
 		mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnError(&pq.Error{Code: "40P01"})
 		mock.ExpectExec("DELETE FROM INT_LOCK ").WillReturnResult(driver.RowsAffected(1))
 		must(t, lease.Unlock(t.Context()))
@@ -309,7 +309,7 @@ func TestFile_Replaced(t *testing.T) {
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			db := virtual.Migrated(t, dialect.Spring7)
-			registry := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{TTL: ttl})
+			registry := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 			renewed := locked(t, obtain(t, registry, "renewed").WithAutoRenew(true))
 			byHand := locked(t, obtain(t, registry, "by hand"))
 			guarded := locked(t, obtain(t, registry, "guarded"))

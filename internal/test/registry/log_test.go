@@ -51,7 +51,7 @@ func logged(t *testing.T, level slog.Level) (s, other *fixture, log *logBuffer) 
 	other = newFixture(t, sqllock.Autocommit)
 	s = other.another(sqllock.Autocommit)
 	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{
-		TTL: renewalTTL, IdleBetweenTries: 100 * time.Millisecond, AutoRenew: true, Observers: []*observe.Observer{observe.SlogObserver(logger)},
+		TTL: renewalTTL, IdleBetweenTries: 100 * time.Millisecond, Observers: []*observe.Observer{observe.SlogObserver(logger)},
 	})
 	s.lock = obtain(t, s.registry, "k")
 	return s, other, log

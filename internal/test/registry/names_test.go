@@ -40,7 +40,7 @@ func (s *fixture) namedKeys() (n int) {
 func TestNames_BoundedRate(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
-		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour})
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour, NoRenew: true})
 		for i := range 250 {
 			must(t, check.ErrorOf(registry.TryLock(t.Context(), fmt.Sprint("k", i))))
 		}
@@ -63,7 +63,7 @@ func TestNames_BoundedRate(t *testing.T) {
 func TestNames_OfAMinimumHold(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
-		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: "orders"})
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: "orders", NoRenew: true})
 		for _, pass := range []struct {
 			key        string
 			minHold    time.Duration
@@ -88,7 +88,7 @@ func TestNames_WithoutTheTable(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		s.db.DB.MustExecContext(t.Context(), "ALTER TABLE INT_LOCK_NAME RENAME TO AWAY")
-		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour})
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour, NoRenew: true})
 		lease := check.Value(registry.TryLock(t.Context(), "k"))(t)
 		check.Equal(t, "statements", s.countExecs(func() { time.Sleep(10 * time.Minute) }), 1)
 		other := s.another(sqllock.Autocommit)
@@ -112,7 +112,7 @@ func TestNames_WithoutTheTable(t *testing.T) {
 func TestNames_OfAWaitThatEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
-		holder := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: "orders"})
+		holder := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: "orders", NoRenew: true})
 		must(t, check.ErrorOf(holder.TryLock(t.Context(), "k")))
 		time.Sleep(3 * time.Second)
 		other := s.another(sqllock.Autocommit)
@@ -132,7 +132,7 @@ func TestNames_OfAClientWithALongerID(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		registry := func(client, application string) *sqllock.Registry {
 			repository := newRepository(t, s.db.DB, &sqllock.RepositoryOptions{ClientID: client, Isolation: sqllock.Autocommit})
-			return shared.NewRegistry(t, repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: application})
+			return shared.NewRegistry(t, repository, &sqllock.RegistryOptions{TTL: time.Hour, Application: application, NoRenew: true})
 		}
 		must(t, check.ErrorOf(registry("web-7", "orders").TryLock(t.Context(), "k")))
 		time.Sleep(3 * time.Second)
@@ -151,7 +151,7 @@ func TestNames_OfAClientThatCameBack(t *testing.T) {
 		other := s.another(sqllock.Autocommit)
 		for _, version := range []string{"1", "2"} {
 			repository := newRepository(t, s.db.DB, &sqllock.RepositoryOptions{ClientID: "orders-0", Isolation: sqllock.Autocommit})
-			registry := shared.NewRegistry(t, repository, &sqllock.RegistryOptions{TTL: time.Hour, Version: version})
+			registry := shared.NewRegistry(t, repository, &sqllock.RegistryOptions{TTL: time.Hour, Version: version, NoRenew: true})
 			must(t, check.ErrorOf(registry.TryLock(t.Context(), "k")))
 			time.Sleep(6 * time.Minute)
 			_, err := other.registry.TryLock(t.Context(), "k")

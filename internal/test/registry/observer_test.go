@@ -31,7 +31,7 @@ func TestObserver_SlowDelaysItsCallerAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s, other, _ := observed(t, sqllock.RegistryOptions{Observers: []*observe.Observer{{
 			LeaseEnd: func(context.Context, observe.LeaseEnd) { time.Sleep(time.Minute) },
-		}}})
+		}}, NoRenew: true})
 		lease := held(s)
 		done := make(chan time.Time)
 		began := time.Now()
@@ -50,7 +50,7 @@ func TestObserver_SlowDelaysItsCallerAlone(t *testing.T) {
 // finds one of many rows gone.
 func TestObserver_SlowKeepsNoLeaseFromBeingRenewed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true, Observers: []*observe.Observer{{
+		s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, Observers: []*observe.Observer{{
 			LeaseEnd: func(_ context.Context, e observe.LeaseEnd) {
 				if e.Key == "gone" {
 					time.Sleep(renewalTTL * 8 / 10)
@@ -105,7 +105,7 @@ func TestObserver_MayClose(t *testing.T) {
 				o = &observe.Observer{Renewal: func(ctx context.Context, _ observe.Renewal) { closes(ctx) }}
 				want = []string{"acquired", "acquired", "closed", "closed", "start", "start"}
 			}
-			s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true, Observers: []*observe.Observer{o}})
+			s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, Observers: []*observe.Observer{o}})
 			lease := held(s)
 			must(t, check.ErrorOf(s.registry.Lock(t.Context(), "other")))
 			if name == "LeaseEnd" {
@@ -280,7 +280,7 @@ func TestObserver_FailedAcquisitions(t *testing.T) {
 // TestObserver_Queue has callers of one process wait for each other, and hand the row on.
 func TestObserver_Queue(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _, r := observed(t, sqllock.RegistryOptions{HandOff: true})
+		s, _, r := observed(t, sqllock.RegistryOptions{HandOff: true, NoRenew: true})
 		first := held(s)
 		r.expect(t, "start", "acquired")
 		got := make(chan *sqllock.Lease)
@@ -315,7 +315,7 @@ func TestObserver_Queue(t *testing.T) {
 // has given up, and releases the row. Its minimum hold does not count, because it never held the lock.
 func TestObserver_CallerThatHasGivenUp(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, other, r := observed(t, sqllock.RegistryOptions{HandOff: true})
+		s, other, r := observed(t, sqllock.RegistryOptions{HandOff: true, NoRenew: true})
 		first := held(s)
 		gaveUp := check.Begin(func() error { return check.ErrorOf(s.lock.WithMinHold(ttl).Lock(withoutLease{first.Context()})) })
 		synctest.Wait()
@@ -382,7 +382,7 @@ func TestObserver_EndsOfLeases(t *testing.T) {
 func TestObserver_Renewals(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const third = renewalTTL / 3
-		s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true})
+		s, _, r := observed(t, sqllock.RegistryOptions{TTL: renewalTTL})
 		lease := held(s)
 		must(t, check.ErrorOf(obtain(t, s.registry, "other").Lock(t.Context())))
 		next := func(after time.Duration) observe.Renewal {
@@ -446,7 +446,7 @@ func TestObserver_ContextOfStatementsAndLease(t *testing.T) {
 				return nil, nil
 			},
 		}
-		s, _, _ := observed(t, sqllock.RegistryOptions{Observers: []*observe.Observer{a, nil, nothing, b, a}})
+		s, _, _ := observed(t, sqllock.RegistryOptions{Observers: []*observe.Observer{a, nil, nothing, b, a}, NoRenew: true})
 		check.Equal(t, "observers", len(s.registry.Observers()), 4)
 		var mu sync.Mutex
 		var seen []any

@@ -129,8 +129,8 @@ func TestOptions_FourColumnsHaveOneTTL(t *testing.T) {
 			t.Errorf("%+v: %v", opts, err)
 		}
 	}
-	newRegistry(t, r, &sqllock.RegistryOptions{TTL: own, MaxHold: own})
-	lock := obtain(t, newRegistry(t, r, nil), "k")
+	newRegistry(t, r, &sqllock.RegistryOptions{TTL: own, MaxHold: own, NoRenew: true})
+	lock := obtain(t, newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}), "k")
 	is(t, check.ErrorOf(lock.WithTTL(own+1).TryLock(t.Context())), sqllock.ErrInvalid)
 	lease := check.Value(lock.WithTTL(own).TryLock(t.Context()))(t)
 	if left := time.Until(lease.Deadline()); left > own || left < own-time.Minute {
@@ -148,7 +148,7 @@ func TestOptions_FourColumnsHaveOneTTL(t *testing.T) {
 	is(t, check.ErrorOf(sqllock.NewRepository(t.Context(), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{TTL: sqllock.MinTTL - 1})), sqllock.ErrInvalid)
 
 	// With EXPIRED_AFTER each registry has its own.
-	newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{TTL: own}), &sqllock.RegistryOptions{TTL: own + 1})
+	newRegistry(t, newRepository(t, migrated(t).DB, &sqllock.RepositoryOptions{TTL: own}), &sqllock.RegistryOptions{TTL: own + 1, NoRenew: true})
 }
 
 // Options that other databases, or other isolations, have no use for.

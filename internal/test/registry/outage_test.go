@@ -74,7 +74,7 @@ func TestOutage_UnlockAndRenewReturnAtTheDeadline(t *testing.T) {
 		runInBubble(t, name, func(t *testing.T) {
 			r, mock := mocked(t, dialect.Postgres(), sqllock.Autocommit)
 			mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
-			registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond})
+			registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: 200 * time.Millisecond, NoRenew: true})
 			lease := try(t, obtain(t, registry, "k"))
 			mock.ExpectExec(map[string]string{"Unlock": "DELETE FROM INT_LOCK ", "Renew": "UPDATE"}[name]).
 				WillDelayFor(time.Hour).WillReturnResult(driver.RowsAffected(1))
@@ -290,7 +290,7 @@ func TestOutage_WaiterThatGivesUpFailsNoOther(t *testing.T) {
 func patient(t *testing.T) *fixture {
 	t.Helper()
 	s := newFixture(t, sqllock.Serializable)
-	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+	s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true, NoRenew: true})
 	s.lock = obtain(t, s.registry, "k")
 	return s
 }
@@ -402,7 +402,7 @@ func TestOutage_WaitThatEndsWithinAStatement(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := patient(t)
 		opts := sqllock.RepositoryOptions{DisableBatching: true}
-		registry := newRegistry(t, newRepository(t, s.pool, &opts), &sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true})
+		registry := newRegistry(t, newRepository(t, s.pool, &opts), &sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true, NoRenew: true})
 		s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
 			if !bounded.Sleep(ctx, 300*time.Millisecond) {
 				return errGone

@@ -138,7 +138,7 @@ func TestReachable_NothingOfACallerAfterItsLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				s := newFixture(t, sqllock.Serializable)
-				registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, HandOff: true, Observers: observers})
+				registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, HandOff: true, Observers: observers, NoRenew: true})
 				u := user{
 					T: t, registry: registry, rival: obtain(t, s.another(sqllock.Serializable).registry, "taken"), db: s.db.DB.DB,
 					three: check.Value(semaphore.New(registry, "three", 3))(t), shelf: check.Value(rwlock.New(registry, "shelf"))(t),

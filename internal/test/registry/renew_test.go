@@ -129,7 +129,7 @@ func TestRenew_RowsOfLateRenewalsDelayNothing(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		// Without tokens a deletion of one row is the only Exec.
 		s.registry = newRegistry(t, newRepository(t, s.pool, &sqllock.RepositoryOptions{DisableFencing: true, Isolation: sqllock.Autocommit}),
-			&sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true})
+			&sqllock.RegistryOptions{TTL: renewalTTL})
 		began := time.Now()
 		s.tryAll(40, func(_ *sqllock.Lease, err error) { must(t, err) })
 		const lastTry = renewalTTL * 26 / 30 // of the first leases, which end half a second before renewalTTL
@@ -226,7 +226,7 @@ func TestRenew_LateHeartbeatShortensNothing(t *testing.T) {
 func TestRenew_ForLongerWithoutAnAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
-		s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL}), "k")
+		s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL, NoRenew: true}), "k")
 		lease := held(s)
 		end := lease.Deadline()
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -255,7 +255,7 @@ func TestRenew_OfOneLock(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const most = 5 * renewalTTL
 		p := new(renewalCount)
-		registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{TTL: renewalTTL, MaxHold: most, Observers: onRenewals(p.count)})
+		registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{TTL: renewalTTL, MaxHold: most, Observers: onRenewals(p.count), NoRenew: true})
 		lock := obtain(t, registry, "k")
 		for _, l := range []*sqllock.JdbcLock{lock.WithAutoRenew(true).WithTTL(renewalTTL / 2), lock.WithTTL(renewalTTL / 2).WithAutoRenew(true)} {
 			*p = renewalCount{}
@@ -373,7 +373,7 @@ func renewedBeside(t *testing.T, errs *[]error) (lease *sqllock.Lease, mock sqlm
 	t.Helper()
 	r, mock := mocked(t, dialect.Postgres(), sqllock.Serializable)
 	registry := newRegistry(t, r, &sqllock.RegistryOptions{
-		TTL: renewalTTL, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { *errs = append(*errs, e.Err) }),
+		TTL: renewalTTL, Observers: onRenewals(func(e observe.Renewal) { *errs = append(*errs, e.Err) }),
 	})
 	mock.ExpectBegin()
 	mock.ExpectQuery("INSERT").WillReturnRows(sqlmock.NewRows(drawn).AddRow(1))
@@ -433,7 +433,7 @@ func TestRenew_LockedRowIsRenewedAlone(t *testing.T) {
 func TestRenew_RefusedByTheServer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		db := virtual.Migrated(t, dialect.Spring7)
-		r := newRegistry(t, newRepository(t, db.DB, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys}), &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
+		r := newRegistry(t, newRepository(t, db.DB, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys}), &sqllock.RegistryOptions{TTL: ttl})
 		leases := make(map[string]*sqllock.Lease)
 		for i := range 100 {
 			key := fmt.Sprint("k", i)
@@ -473,7 +473,7 @@ func (p *renewalCount) count(e observe.Renewal) {
 func renewing(t *testing.T, opts sqllock.RegistryOptions) (*fixture, *renewalCount) {
 	t.Helper()
 	s, p := newFixture(t, sqllock.Autocommit), new(renewalCount)
-	opts.TTL, opts.AutoRenew, opts.Observers = renewalTTL, true, onRenewals(p.count)
+	opts.TTL, opts.Observers = renewalTTL, onRenewals(p.count)
 	s.registry = newRegistry(t, s.repository, &opts)
 	s.lock = obtain(t, s.registry, "k")
 	return s, p
@@ -747,7 +747,7 @@ func TestLease_LossSaysWhy(t *testing.T) {
 		lose func(*fixture)
 		want string
 	}{
-		"not renewed": {sqllock.RegistryOptions{}, func(*fixture) {}, "its time-to-live of " + renewalTTL.String() + " ran out: AutoRenew is off"},
+		"not renewed": {sqllock.RegistryOptions{}, func(*fixture) {}, "its time-to-live of " + renewalTTL.String() + " ran out, and nothing renews it"},
 		"MaxHold":     {sqllock.RegistryOptions{MaxHold: 2 * renewalTTL}, func(*fixture) {}, "MaxHold is over"},
 		"removed": {sqllock.RegistryOptions{}, func(s *fixture) {
 			must(s.T, check.ErrorOf(s.db.DB.ExecContext(s.Context(), "DELETE FROM INT_LOCK")))

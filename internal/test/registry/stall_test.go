@@ -56,7 +56,7 @@ func TestStall_RowsOfCallersThatGaveUpGo(t *testing.T) {
 	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 		runInBubble(t, fmt.Sprint(isolation), func(t *testing.T) {
 			s := newFixture(t, isolation)
-			s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL, AutoRenew: true})
+			s.registry = newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL})
 			first := check.Value(s.registry.Lock(t.Context(), "unlocked meanwhile"))(t)
 			outage := stalls(s, everything...)
 			for i := range 20 {
@@ -105,7 +105,7 @@ func TestStall_RowsThatAreWrittenLateGo(t *testing.T) {
 				must(s.T, try(s, r))
 			},
 			"a caller asks that has seen the key taken": func(s *fixture, r *sqllock.Registry, late *lateRow) {
-				rival := check.Value(newRegistry(s.T, late.repository, &sqllock.RegistryOptions{TTL: renewalTTL}).TryLock(s.Context(), "k"))(s.T)
+				rival := check.Value(newRegistry(s.T, late.repository, &sqllock.RegistryOptions{TTL: renewalTTL, NoRenew: true}).TryLock(s.Context(), "k"))(s.T)
 				is(s.T, try(s, r), sqllock.ErrNotAcquired)
 				must(s.T, rival.Unlock(s.Context()))
 				late.write(s)
@@ -119,7 +119,7 @@ func TestStall_RowsThatAreWrittenLateGo(t *testing.T) {
 		} {
 			runInBubble(t, before+", "+after, func(t *testing.T) {
 				s := newPlainFixture(t, sqllock.RepositoryOptions{})
-				r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL})
+				r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL, NoRenew: true})
 				last := s.repository.NewHolder()
 				blackHole(s)
 				is(t, caller(s, r), sqllock.ErrDatabase)
@@ -165,7 +165,7 @@ func TestStall_NoProcessWaitsForItsOwnRow(t *testing.T) {
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			s := newPlainFixture(t, sqllock.RepositoryOptions{})
-			r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL})
+			r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL, NoRenew: true})
 			late := holdBack(s, flaky.Query)
 			is(t, check.ErrorOf(r.TryLockFor(t.Context(), "k", time.Second)), sqllock.ErrDatabase)
 			<-late.reached
@@ -298,7 +298,7 @@ func TestStall_ALateAnswerIsNoSilence(t *testing.T) {
 		"writer behind another": { // whose end leaves it little time for a wait of its own
 			held: func(s *fixture, r *sqllock.Registry) (*sqllock.Lease, error) { return shelf(s, r).RLock(s.Context()) },
 			attempt: func(s *fixture, r *sqllock.Registry) error {
-				other := newRegistry(s.T, s.repository, nil)
+				other := newRegistry(s.T, s.repository, &sqllock.RegistryOptions{NoRenew: true})
 				first := check.Begin(func() error { return write(s, other, limit-rest-rest/5) })
 				time.Sleep(time.Millisecond)
 				err := write(s, r, limit)
@@ -309,11 +309,11 @@ func TestStall_ALateAnswerIsNoSilence(t *testing.T) {
 	} {
 		runInBubble(t, name, func(t *testing.T) {
 			s := newFixture(t, sqllock.Serializable)
-			holder := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Minute})
+			holder := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Minute, NoRenew: true})
 			check.Value(c.held(s, holder))(t)
 			outage := make(chan *stall, 1)
 			time.AfterFunc(limit-rest, func() { outage <- stalls(s, everything...) })
-			err := c.attempt(s, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Minute}))
+			err := c.attempt(s, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Minute, NoRenew: true}))
 			(<-outage).end()
 			is(t, err, sqllock.ErrNotAcquired)
 			check.IsNot(t, err, sqllock.ErrDatabase)
@@ -350,7 +350,7 @@ func TestSeats_AnAnswerThatIsTooLate(t *testing.T) {
 				return nil
 			}
 			shelf := func(ttl time.Duration) *rwlock.Lock {
-				return check.Value(rwlock.New(newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl}), "k"))(t)
+				return check.Value(rwlock.New(newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true}), "k"))(t)
 			}
 			read := func() error { return check.ErrorOf(shelf(ttl).TryRLockFor(t.Context(), time.Minute)) }
 			var err error
@@ -377,8 +377,8 @@ func TestSeats_AnAnswerThatIsTooLate(t *testing.T) {
 func TestStall_ARowThatIsSweptWhenItWasRead(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newPlainFixture(t, sqllock.RepositoryOptions{})
-		r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL})
-		lease := check.Value(newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL}).TryLock(t.Context(), "k"))(t)
+		r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL, NoRenew: true})
+		lease := check.Value(newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: renewalTTL, NoRenew: true}).TryLock(t.Context(), "k"))(t)
 		is(t, check.ErrorOf(r.TryLock(t.Context(), "k")), sqllock.ErrNotAcquired) // so that it reads before the next try
 		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
 		is(t, lease.Unlock(t.Context()), sqllock.ErrDatabase)

@@ -28,7 +28,7 @@ func TestWait_RowWithoutEndIsPolledAtTheUsualPace(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		must(t, check.ErrorOf(s.repository.Acquire(t.Context(), "k", "maintenance", ttl)))
 		s.db.DB.MustExec("UPDATE INT_LOCK SET EXPIRED_AFTER = '9999-12-31 00:00:00.000'")
-		lock := obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{IdleBetweenTries: 100 * time.Millisecond}), "k")
+		lock := obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{IdleBetweenTries: 100 * time.Millisecond, NoRenew: true}), "k")
 		const wait, most = 2 * time.Second, 110 // a poll takes no time here, so there is one each 20 to 25 ms
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -62,7 +62,7 @@ func TestWait_ExpiryIsNoticedWithinMilliseconds(t *testing.T) {
 		var waiting sync.WaitGroup
 		var acquired atomic.Int64
 		for range waiters { // each in a process of its own
-			registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{IdleBetweenTries: 24 * time.Hour})
+			registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{IdleBetweenTries: 24 * time.Hour, NoRenew: true})
 			lock := obtain(t, registry, "k")
 			waiting.Go(func() {
 				_, err := lock.TryLockFor(t.Context(), left+10*time.Millisecond)
@@ -95,8 +95,8 @@ func crowdOf(t *testing.T, waiters int, answer time.Duration, opts *sqllock.Repo
 	t.Helper()
 	var keys []string
 	s = newFixture(t, sqllock.Serializable)
-	s.registry = newRegistry(t, newRepository(t, s.pool, opts), &sqllock.RegistryOptions{TTL: ttl})
-	other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+	s.registry = newRegistry(t, newRepository(t, s.pool, opts), &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
+	other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never, NoRenew: true})
 	for i := range waiters {
 		keys = append(keys, fmt.Sprint("key ", i))
 		must(t, check.ErrorOf(other.Lock(t.Context(), keys[i])))
@@ -161,7 +161,7 @@ func handOffs(t *testing.T, keys, rounds int) (took []time.Duration) {
 	s := newFixture(t, sqllock.Serializable)
 	s.delay(300 * time.Microsecond / 4) // a statement is a few operations
 	defer s.connector.Follow(nil)
-	other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+	other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never, NoRenew: true})
 	var working sync.WaitGroup
 	var mu sync.Mutex
 	for i := range keys {
@@ -214,7 +214,7 @@ func TestWait_PollsFindAReleaseSoon(t *testing.T) {
 func TestWait_PollsAreAsRareAsAskedFor(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)
-		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never, NoRenew: true})
 		must(t, check.ErrorOf(other.Lock(t.Context(), "k")))
 		var sent atomic.Int64
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
@@ -224,7 +224,7 @@ func TestWait_PollsAreAsRareAsAskedFor(t *testing.T) {
 			return nil
 		})
 		for idle, most := range map[time.Duration]int64{10 * time.Millisecond: 126, time.Second: 5, time.Minute: 0} {
-			r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{IdleBetweenTries: idle})
+			r := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{IdleBetweenTries: idle, NoRenew: true})
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := check.Begin(func() error { return check.ErrorOf(r.Lock(ctx, "k")) })
 			time.Sleep(5 * time.Millisecond) // the attempt
@@ -263,7 +263,7 @@ func TestWait_OnePollOfManyFails(t *testing.T) {
 func TestWait_FailedPollOfMany(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Serializable)
-		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+		other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never, NoRenew: true})
 		var failing atomic.Bool
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.Op == flaky.Query && !m.Done {
@@ -356,9 +356,9 @@ func TestWait_PollsOnDeadConnectionsEndNoLease(t *testing.T) {
 		runInBubble(t, fmt.Sprint(waiters), func(t *testing.T) {
 			const ttl = 20 * time.Second
 			s := newFixture(t, sqllock.Serializable)
-			other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never})
+			other := newRegistry(t, newRepository(t, s.db.DB, nil), &sqllock.RegistryOptions{TTL: never, NoRenew: true})
 			shared.Limited(s.pool, waiters)
-			registry := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl, AutoRenew: true})
+			registry := newRegistry(t, newRepository(t, s.pool, nil), &sqllock.RegistryOptions{TTL: ttl})
 			lease := check.Value(registry.Lock(t.Context(), "mine"))(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error)
@@ -417,7 +417,7 @@ func TestWake_ReleaseBeforeTheSubscription(t *testing.T) {
 		db, waker := migrated(t), &shared.Waker{}
 		lease := locked(t, obtain(t, newRegistry(t, newRepository(t, db.DB, nil), nil), "k"))
 		waker.OnWatch = func() { must(t, lease.Unlock(t.Context())) }
-		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
+		waiting := newRegistry(t, newRepository(t, db.DB, nil), &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker, NoRenew: true})
 		must(t, check.Value(obtain(t, waiting, "k").TryLockFor(t.Context(), 30*time.Second))(t).Unlock(t.Context()))
 		if _, subscriptions := waker.Seen(); subscriptions != 0 {
 			t.Errorf("%d subscriptions that stay", subscriptions)
@@ -430,8 +430,8 @@ func TestWake_WaiterSubscribesOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		db, waker := migrated(t), &shared.Waker{}
 		repository := newRepository(t, db.DB, &sqllock.RepositoryOptions{Region: "r", Prefix: "int_"})
-		lease := locked(t, obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never}), "k"))
-		waiting := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker})
+		lease := locked(t, obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never, NoRenew: true}), "k"))
+		waiting := newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: never, TTL: never, Waker: waker, NoRenew: true})
 		ctx, cancel := context.WithCancel(t.Context())
 		waker.OnWatch = func() {
 			go func() {
@@ -457,7 +457,7 @@ func TestWake_WaiterSubscribesOnce(t *testing.T) {
 func TestWake_CallerThatNeedNotWait(t *testing.T) {
 	t.Parallel()
 	waker := &shared.Waker{}
-	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{Waker: waker})
+	registry := newRegistry(t, newRepository(t, migrated(t).DB, nil), &sqllock.RegistryOptions{Waker: waker, NoRenew: true})
 	lease := locked(t, obtain(t, registry, "k"))
 	is(t, check.ErrorOf(obtain(t, registry, "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 	must(t, lease.Unlock(t.Context()))

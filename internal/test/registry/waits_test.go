@@ -107,9 +107,9 @@ func TestALongWaitIsReported(t *testing.T) {
 				var log waitLog
 				other := newFixture(t, sqllock.Autocommit)
 				waits := shared.NewRegistry(t, other.another(sqllock.Autocommit).repository, &sqllock.RegistryOptions{
-					TTL: time.Hour, IdleBetweenTries: time.Second, ReportWaitAfter: test.after, Observers: log.observer(),
+					NoRenew: true, TTL: time.Hour, IdleBetweenTries: time.Second, ReportWaitAfter: test.after, Observers: log.observer(),
 				})
-				holds := shared.NewRegistry(t, other.repository, &sqllock.RegistryOptions{TTL: time.Hour})
+				holds := shared.NewRegistry(t, other.repository, &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true})
 				if own {
 					holds = waits
 				}
@@ -153,7 +153,7 @@ func TestAWaitThroughAnOutageIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var log waitLog
 		s := newFixture(t, sqllock.Autocommit)
-		r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true, Observers: log.observer()})
+		r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true, Observers: log.observer(), NoRenew: true})
 		s.connector.Follow(func(context.Context, flaky.Moment) error { return errGone })
 		_, err := obtain(t, r, "k").TryLockFor(t.Context(), 40*time.Second)
 		s.connector.Follow(nil)
@@ -172,7 +172,7 @@ func TestEachKeyHasItsOwnReports(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var log waitLog
 		s := newFixture(t, sqllock.Autocommit)
-		r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Observers: log.observer()})
+		r := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, Observers: log.observer(), NoRenew: true})
 		lease, other := tryKey(t, r, "a"), tryKey(t, r, "b")
 		ctx, cancel := context.WithTimeout(t.Context(), 65*time.Second)
 		defer cancel()
@@ -202,7 +202,7 @@ func TestShortWaitsAreNotReported(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		var log waitLog
 		s := newFixture(t, sqllock.Autocommit)
-		s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, Observers: log.observer()}), "k")
+		s.lock = obtain(t, newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: ttl, Observers: log.observer(), NoRenew: true}), "k")
 		var callers sync.WaitGroup
 		for range 2 {
 			callers.Go(func() {
@@ -236,7 +236,7 @@ func TestALongWaitIsLoggedByDefault(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newFixture(t, sqllock.Autocommit)
 			r := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{
-				TTL: time.Hour, Observers: []*observe.Observer{{}}, DisableNames: secret, WaitThroughOutages: true,
+				NoRenew: true, TTL: time.Hour, Observers: []*observe.Observer{{}}, DisableNames: secret, WaitThroughOutages: true,
 			})
 			slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 			lease := tryKey(t, r, "k")

@@ -28,7 +28,7 @@ import (
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
-var fair = sqllock.RegistryOptions{Fair: true, TTL: never, WaitThroughOutages: true}
+var fair = sqllock.RegistryOptions{Fair: true, TTL: never, WaitThroughOutages: true, NoRenew: true}
 
 // A line is the processes that want a fair lock, and the order in which they get it.
 type line struct {
@@ -229,7 +229,7 @@ func TestFair_Wake(t *testing.T) {
 		listener := check.Value(notify.Listen(t.Context(), l.db.DSN, nil))(t)
 		t.Cleanup(func() { must(t, listener.Close()) })
 		processes[i] = l.over(unhurried(t), l.db.Open(t), sqllock.RepositoryOptions{Notify: true},
-			sqllock.RegistryOptions{Fair: true, TTL: never, IdleBetweenTries: never, Waker: listener})
+			sqllock.RegistryOptions{Fair: true, TTL: never, IdleBetweenTries: never, Waker: listener, NoRenew: true})
 	}
 	l.others = 2
 	l.hold(obtain(t, processes[3], "k").Lock)
@@ -514,7 +514,7 @@ func TestFair_SmallPools(t *testing.T) {
 	eachLine(t, func(l *line) {
 		one := repository(l.T, &dbtest.DB{DB: limited(l.db.Open(l), 1), Dialect: l.db.Dialect}, nil)
 		is(l, check.ErrorOf(sqllock.NewRegistry(one, &fair)), sqllock.ErrInvalid)
-		is(l, check.ErrorOf(obtain(l.T, newRegistry(l.T, one, nil), "k").WithFair(true).TryLock(l.Context())), sqllock.ErrInvalid)
+		is(l, check.ErrorOf(obtain(l.T, newRegistry(l.T, one, &sqllock.RegistryOptions{NoRenew: true}), "k").WithFair(true).TryLock(l.Context())), sqllock.ErrInvalid)
 
 		told := make(chan error, 16)
 		pool := limited(l.db.Open(l), 2)
@@ -589,7 +589,7 @@ func TestFair_NoRoomForTurns(t *testing.T) {
 	repository := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, dialect.Postgres(), &sqllock.RepositoryOptions{
 		Observers: onFallbacks(func(reason error) { reasons <- reason }),
 	}))(t)
-	registry := newRegistry(t, repository, &sqllock.RegistryOptions{Fair: true, DisableNames: true})
+	registry := newRegistry(t, repository, &sqllock.RegistryOptions{Fair: true, DisableNames: true, NoRenew: true})
 	lock := obtain(t, registry, "k")
 	once(t, lock.TryLock)
 	conn := check.Value(db.Conn(t.Context()))(t)

@@ -231,7 +231,7 @@ func (d variant) check(t *testing.T, c command, db *dbtest.DB, prefix string) {
 			cure(t, db, prefix, f.Cure)
 		}
 		r := repository(t, db, opts)
-		registry := newRegistry(t, r, nil)
+		registry := newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true})
 		once(t, obtain(t, registry, "k").TryLock)
 		once(t, obtainAll(t, registry, "k", "l").TryLock)
 		must(t, check.ErrorOf(r.List(t.Context())))
@@ -374,7 +374,7 @@ func TestFaults_WithoutTheCatalog(t *testing.T) {
 	u.User = url.UserPassword(role, "few")
 	few := db.OpenDSN(t, "pgx", u.String())
 	r := check.Value(sqllock.NewRepository(unhurried(t), few.DB, db.Dialect, nil))(t)
-	once(t, obtain(t, newRegistry(t, r, nil), "k").TryLock)
+	once(t, obtain(t, newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}), "k").TryLock)
 }
 
 // A user who may use nothing but the tables is refused like their owner.

@@ -47,7 +47,7 @@ func TestGuard_LostAnswerOfACommit(t *testing.T) {
 			db := up(t, dbtest.Postgres)
 			db.DB.MustExec("CREATE TABLE WORK (N INT)")
 			r := repository(t, db, nil)
-			registry := newRegistry(t, r, nil)
+			registry := newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true})
 			dsn, committing := swallowCommits(t, db)
 			pool := db.OpenDSN(t, driver, dsn)
 			ctx, cancel := context.WithCancel(t.Context())
@@ -79,7 +79,7 @@ func TestGuard_ShortTransactionsLoseNoLease(t *testing.T) {
 		r := repository(t, db, nil)
 		renewed := make(chan observe.Renewal, 100)
 		registry := newRegistry(t, r, &sqllock.RegistryOptions{
-			TTL: ttl, AutoRenew: true, Observers: onRenewals(func(e observe.Renewal) { renewed <- e }),
+			TTL: ttl, Observers: onRenewals(func(e observe.Renewal) { renewed <- e }),
 		})
 		tx := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
 		defer func() { must(t, tx.Rollback()) }()

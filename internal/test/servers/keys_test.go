@@ -106,7 +106,7 @@ func FuzzJointKeys(f *testing.F) {
 			for _, mapper := range []sqllock.KeyMapper{sqllock.SpringKeys, sqllock.PlainKeys} {
 				joint := func(keys []string) (*sqllock.Lease, *sqllock.Repository, error) {
 					r := repository(t, db, &sqllock.RepositoryOptions{Keys: mapper})
-					lock, err := newRegistry(t, r, nil).ObtainAll(keys...)
+					lock, err := newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}).ObtainAll(keys...)
 					if err != nil {
 						return nil, r, err
 					}

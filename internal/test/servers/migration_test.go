@@ -127,7 +127,7 @@ func (db pooled) process(t *testing.T) *sqllock.Registry {
 	t.Helper()
 	pool := db.OpenDSN(t, db.Driver, db.With(t, db.parameters))
 	r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{TTL: ttl, MultiStatements: db.multiStatements}))(t)
-	registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl}))(t)
+	registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true}))(t)
 	t.Cleanup(func() {
 		if err := registry.Close(context.Background()); err != nil && !isOtherLayout(err) { // see besideOldProcess
 			t.Error(err)

@@ -72,27 +72,27 @@ type opener struct {
 
 // openOptions are those that all four packages have, or most.
 type openOptions struct {
-	repository    sqllock.RepositoryOptions
-	registry      sqllock.RegistryOptions
-	noRenew, wake bool
-	hurried       bool // see [unhurried]
-	migrate       dialect.Migrate
+	repository sqllock.RepositoryOptions
+	registry   sqllock.RegistryOptions
+	wake       bool
+	hurried    bool // see [unhurried]
+	migrate    dialect.Migrate
 }
 
 func openPgx(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
-	return pgxlock.Open(ctx, dsn, &pgxlock.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew, Wake: o.wake, Migrate: o.migrate})
+	return pgxlock.Open(ctx, dsn, &pgxlock.Options{Repository: o.repository, Registry: o.registry, Wake: o.wake, Migrate: o.migrate})
 }
 
 func openPq(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
-	return pqlock.Open(ctx, dsn, &pqlock.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew, Wake: o.wake, Migrate: o.migrate})
+	return pqlock.Open(ctx, dsn, &pqlock.Options{Repository: o.repository, Registry: o.registry, Wake: o.wake, Migrate: o.migrate})
 }
 
 func openMySQL(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
-	return mysqllock.Open(ctx, dsn, &mysqllock.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew, Migrate: o.migrate})
+	return mysqllock.Open(ctx, dsn, &mysqllock.Options{Repository: o.repository, Registry: o.registry, Migrate: o.migrate})
 }
 
 func openSQLite(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
-	return sqlitelock.Open(ctx, dsn, &sqlitelock.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew})
+	return sqlitelock.Open(ctx, dsn, &sqlitelock.Options{Repository: o.repository, Registry: o.registry})
 }
 
 var openers = []opener{
@@ -165,7 +165,7 @@ func TestOpen(t *testing.T) {
 			Observers: onFallbacks(func(reason error) { fallbacks = append(fallbacks, reason) }),
 		}})
 		second := o.opened(t, dsn, openOptions{
-			noRenew: true, registry: sqllock.RegistryOptions{Observers: ends}, repository: sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted},
+			registry: sqllock.RegistryOptions{Observers: ends, NoRenew: true}, repository: sqllock.RepositoryOptions{Isolation: sqllock.ReadCommitted},
 		})
 		lease := check.Value(first.Lock(t.Context(), "k"))(t)
 		if lease.Token() == 0 {
@@ -203,10 +203,9 @@ func TestOpen_Renews(t *testing.T) {
 		ends    time.Duration // the row, for another process that waits
 		lost    error
 	}{
-		"Default":   {session.Options{}, wait, nil},
-		"AutoRenew": {session.Options{Registry: sqllock.RegistryOptions{AutoRenew: true}}, wait, nil},
-		"NoRenew":   {session.Options{NoRenew: true}, ttl, sqllock.ErrLockLost},
-		"MaxHold":   {session.Options{Registry: sqllock.RegistryOptions{MaxHold: 2 * ttl}}, 2*ttl + ttl/3, sqllock.ErrLockLost}, // it was renewed after 4/3 ttl,
+		"Default": {session.Options{}, wait, nil},
+		"NoRenew": {session.Options{Registry: sqllock.RegistryOptions{NoRenew: true}}, ttl, sqllock.ErrLockLost},
+		"MaxHold": {session.Options{Registry: sqllock.RegistryOptions{MaxHold: 2 * ttl}}, 2*ttl + ttl/3, sqllock.ErrLockLost}, // it was renewed after 4/3 ttl,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -334,7 +333,6 @@ func TestOpen_RefusesWhatItChooses(t *testing.T) {
 		"Acquirers":       {repository: sqllock.RepositoryOptions{Acquirers: db.DB.DB}},
 		"MultiStatements": {repository: sqllock.RepositoryOptions{MultiStatements: true}},
 		"Waker":           {wake: true, registry: sqllock.RegistryOptions{Waker: silentWaker{}}},
-		"AutoRenew":       {noRenew: true, registry: sqllock.RegistryOptions{AutoRenew: true}},
 	} {
 		if _, err := openPgx(t.Context(), "postgres://u@127.0.0.1:1/db", options); !errors.Is(err, sqllock.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)

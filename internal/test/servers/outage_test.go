@@ -214,7 +214,7 @@ func TestOutage_AnAnswerIsLost(t *testing.T) {
 func registryOver(t *testing.T, db *dbtest.DB, pool *sqlx.DB, o *sqllock.RepositoryOptions) (*sqllock.Registry, *sqlx.DB) {
 	t.Helper()
 	r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, o))(t)
-	return newRegistry(t, r, &sqllock.RegistryOptions{TTL: never}), pool
+	return newRegistry(t, r, &sqllock.RegistryOptions{TTL: never, NoRenew: true}), pool
 }
 
 // use uses all connections of a pool, so that none of them has been idle.
@@ -283,7 +283,7 @@ func TestOutage_LeaseOutlivesARestart(t *testing.T) {
 			t.Parallel()
 			s, db := w.run(t)
 			repository := check.Value(sqllock.NewRepository(unhurried(t), db.DB, w.dialect, nil))(t)
-			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never})
+			registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: never, NoRenew: true})
 			lease := check.Value(obtain(t, registry, "k").Lock(t.Context()))(t)
 			must(t, s.Stop())
 			if err := lease.Renew(t.Context()); !errors.Is(err, sqllock.ErrDatabase) || errors.Is(err, sqllock.ErrLockLost) {
@@ -292,7 +292,7 @@ func TestOutage_LeaseOutlivesARestart(t *testing.T) {
 			must(t, s.Restart(t.Context()))
 			must(t, lease.Renew(t.Context()))
 			rival := check.Value(sqllock.NewRepository(unhurried(t), db.DB, w.dialect, nil))(t)
-			is(t, check.ErrorOf(obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
+			is(t, check.ErrorOf(obtain(t, newRegistry(t, rival, &sqllock.RegistryOptions{NoRenew: true}), "k").TryLock(t.Context())), sqllock.ErrNotAcquired)
 			must(t, lease.Unlock(t.Context()))
 			must(t, check.Value(obtain(t, registry, "other").Lock(t.Context()))(t).Unlock(t.Context()))
 		})
@@ -350,7 +350,7 @@ func openImpatientPq(ctx context.Context, dsn string, o openOptions) (*sqllock.R
 		}
 		return target, err
 	}
-	return session.Open(ctx, dsn, parse, session.Options{Repository: o.repository, Registry: o.registry, NoRenew: o.noRenew})
+	return session.Open(ctx, dsn, parse, session.Options{Repository: o.repository, Registry: o.registry})
 }
 
 // impatient are the openers on servers, with that of lib/pq being impatient.
@@ -432,7 +432,7 @@ func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
 			proxy, dsn := wire.Through(t, db.DSN)
-			registry := o.opened(t, dsn, openOptions{hurried: true, noRenew: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
+			registry := o.opened(t, dsn, openOptions{hurried: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL, NoRenew: true}}) // as is waited for an answer
 			openAll(t, db, proxy, registry)
 			proxy.Freeze()
 			awaitThat(t, "it locks again", func() bool { return locks(t, registry) })
@@ -475,7 +475,7 @@ func TestOutage_FirstOfTwoHostsIsSilent(t *testing.T) {
 			first, dsn := wire.Through(t, db.DSN)
 			second, _ := wire.Through(t, db.DSN)
 			hosts := withHosts(t, dsn, first.Addr, second.Addr)
-			registry := o.opened(t, hosts, openOptions{hurried: true, noRenew: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL}}) // as is waited for an answer
+			registry := o.opened(t, hosts, openOptions{hurried: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL, NoRenew: true}}) // as is waited for an answer
 			awaitThat(t, "it locks", func() bool { return locks(t, registry) })
 			first.Silence()
 			awaitThat(t, "the registry locks over the second host", func() bool { return locks(t, registry) })

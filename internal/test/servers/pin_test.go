@@ -52,7 +52,7 @@ func TestPinnedRowIsExplained(t *testing.T) {
 			return check.ErrorOf(patient.ExecContext(t.Context(), "SELECT * FROM INT_LOCK FOR UPDATE"))
 		})
 		awaitPin(t, rival, "k", !mayBeUnknown)
-		_, err := newRegistry(t, rival, nil).TryLock(t.Context(), "k")
+		_, err := newRegistry(t, rival, &sqllock.RegistryOptions{NoRenew: true}).TryLock(t.Context(), "k")
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || !strings.Contains(err.Error(), "its lease is over") {
 			t.Fatalf("error %v", err)
@@ -69,7 +69,7 @@ func TestPinnedRowIsExplained(t *testing.T) {
 		waits := make(chan observe.Wait, 100)
 		waiting := newRegistry(t, rival, &sqllock.RegistryOptions{ReportWaitAfter: 10 * time.Millisecond, Observers: []*observe.Observer{{
 			Waiting: func(_ context.Context, e observe.Wait) { waits <- e },
-		}}})
+		}}, NoRenew: true})
 		waited := check.Begin(func() error {
 			lease, err := waiting.Lock(t.Context(), "k")
 			return errors.Join(err, lease.Unlock(t.Context()))
@@ -91,7 +91,7 @@ func TestPinnedRowIsExplained(t *testing.T) {
 		must(t, <-queued)
 		must(t, <-waited)
 		awaitPin(t, rival, "k", false)
-		must(t, check.Value(newRegistry(t, rival, nil).TryLock(t.Context(), "k"))(t).Unlock(t.Context()))
+		must(t, check.Value(newRegistry(t, rival, &sqllock.RegistryOptions{NoRenew: true}).TryLock(t.Context(), "k"))(t).Unlock(t.Context()))
 		if db.Name == "mysql" && !mayBeUnknown {
 			pinnedByItsKey(t, db, patient)
 		}
@@ -117,7 +117,7 @@ func pinnedByItsKey(t *testing.T, db *dbtest.DB, patient *sqlx.DB) {
 			if repositories[row.region] == nil {
 				repositories[row.region] = repository(t, db, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Region: row.region})
 			}
-			leases = append(leases, check.Value(newRegistry(t, repositories[row.region], nil).TryLock(t.Context(), row.key))(t))
+			leases = append(leases, check.Value(newRegistry(t, repositories[row.region], &sqllock.RegistryOptions{NoRenew: true}).TryLock(t.Context(), row.key))(t))
 		}
 		lock := "SELECT * FROM INT_LOCK FORCE INDEX (" + change.key + ") WHERE LOCK_KEY = 'k 2' AND REGION = 'here' FOR UPDATE"
 		tx := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)

@@ -104,7 +104,7 @@ func (w watched) crowd(t *testing.T, db *sqlx.DB, dsn string) {
 		t.Cleanup(func() { _ = pool.Close() }) // a cancelled connection of lib/pq is closed already
 		repository := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, w.dialect, nil))(t)
 		registry := newRegistry(t, repository, &sqllock.RegistryOptions{
-			TTL: ttl, IdleBetweenTries: 2 * time.Millisecond, DisableNames: true, ReportWaitAfter: never,
+			NoRenew: true, TTL: ttl, IdleBetweenTries: 2 * time.Millisecond, DisableNames: true, ReportWaitAfter: never,
 		})
 		lock := obtain(t, registry, "k")
 		looking.Add(1)

@@ -38,7 +38,7 @@ func besideLockers(t *testing.T, opts *sqllock.RepositoryOptions, statements ...
 		defer working.Wait()
 		defer cancel()
 		var acquired atomic.Int64
-		held := check.Value(newRegistry(t, repository(t, db, opts), &sqllock.RegistryOptions{TTL: time.Hour}).TryLock(t.Context(), "held"))(t)
+		held := check.Value(newRegistry(t, repository(t, db, opts), &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true}).TryLock(t.Context(), "held"))(t)
 		for range 4 {
 			r := newRegistry(t, repository(t, db, opts), nil)
 			for _, lock := range []*sqllock.JdbcLock{

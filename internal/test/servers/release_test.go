@@ -149,7 +149,7 @@ func TestRelease_BesideThisVersion(t *testing.T) {
 func besideThisVersion(t *testing.T, last release, db *dbtest.DB) {
 	t.Helper()
 	repository := repository(t, db, nil)
-	registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl})
+	registry := newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 	before := last.token(t, db)
 	joint := check.Value(registry.ObtainAll("k", "l"))(t)
 	lease := check.Value(joint.TryLock(t.Context()))(t)

@@ -30,7 +30,7 @@ func TestRights_TablesAlone(t *testing.T) {
 		dsn, _ := withDocumentedGrants(t, db)
 		few := db.OpenDSN(t, "mysql", dsn)
 		r := check.Value(sqllock.NewRepository(unhurried(t), few.DB, db.Dialect, nil))(t)
-		must(t, newRegistry(t, r, nil).ExecuteLockedTx(t.Context(), "k", few.DB, nil, func(context.Context, *sql.Tx) error { return nil }))
+		must(t, newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}).ExecuteLockedTx(t.Context(), "k", few.DB, nil, func(context.Context, *sql.Tx) error { return nil }))
 
 		tx := few.MustBeginTx(t.Context(), nil)
 		found := check.Value(locktable.ReadCluster(t.Context(), tx, db.Dialect))(t)
@@ -53,7 +53,7 @@ func TestRights_WithoutNames(t *testing.T) {
 		db.DB.MustExecContext(t.Context(), "REVOKE ALL ON INT_LOCK_NAME FROM "+user)
 		few := db.OpenDSN(t, db.Driver, dsn)
 		r := check.Value(sqllock.NewRepository(unhurried(t), few.DB, db.Dialect, nil))(t)
-		registry := newRegistry(t, r, nil)
+		registry := newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true})
 		lease := check.Value(registry.TryLock(t.Context(), "k"))(t)
 		time.Sleep(locktable.NamedAfter * 5 / 2) // it has tried
 		rows := check.Value(r.List(t.Context()))(t)
@@ -61,7 +61,7 @@ func TestRights_WithoutNames(t *testing.T) {
 			t.Errorf("%+v", rows)
 		}
 		other := check.Value(sqllock.NewRepository(unhurried(t), few.DB, db.Dialect, nil))(t)
-		_, err := newRegistry(t, other, nil).TryLock(t.Context(), "k")
+		_, err := newRegistry(t, other, &sqllock.RegistryOptions{NoRenew: true}).TryLock(t.Context(), "k")
 		var held *sqllock.HeldError
 		if !errors.As(err, &held) || held.Holder != lease.Holder() || held.Process != (sqllock.Process{}) {
 			t.Errorf("%v", err)
@@ -106,7 +106,7 @@ func TestRights_Migrations(t *testing.T) {
 			must(t, migrations.Up(t.Context(), pool.DB, db.Dialect, &migrations.Options{Layout: layout}))
 		}
 		repository := repository(t, db, nil)
-		must(t, newRegistry(t, repository, nil).ExecuteLocked(t.Context(), "k", func(context.Context) error { return nil }))
+		must(t, newRegistry(t, repository, &sqllock.RegistryOptions{NoRenew: true}).ExecuteLocked(t.Context(), "k", func(context.Context) error { return nil }))
 		if drop != "" {
 			db.DB.MustExecContext(t.Context(), "GRANT "+drop+" TO "+user)
 		}

@@ -74,7 +74,7 @@ func TestRoundTrips(t *testing.T) {
 }
 
 // quiet has no names, which would be written of a lock that a slow machine holds for a second.
-var quiet = openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: ttl, DisableNames: true}}
+var quiet = openOptions{registry: sqllock.RegistryOptions{TTL: ttl, DisableNames: true, NoRenew: true}}
 
 // checkRoundTrips checks how many round trips pair takes, which locks and unlocks.
 func checkRoundTrips(t *testing.T, proxy *wire.Proxy, want int, pair func()) {

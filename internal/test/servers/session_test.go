@@ -94,7 +94,7 @@ func TestSession_ShortMessages(t *testing.T) {
 			dsn, app := database(t)
 			t.Cleanup(func() { must(t, app.Close()) })
 			opened := byName(t, "mysqllock").opened(t, dsn+"?maxAllowedPacket="+size, openOptions{registry: sqllock.RegistryOptions{TTL: never, DisableNames: true}})
-			own := newRegistry(t, check.Value(sqllock.NewRepository(unhurried(t), limited(app, 8).DB, dialect.MySQL(), nil))(t), &sqllock.RegistryOptions{TTL: never, DisableNames: true})
+			own := newRegistry(t, check.Value(sqllock.NewRepository(unhurried(t), limited(app, 8).DB, dialect.MySQL(), nil))(t), &sqllock.RegistryOptions{TTL: never, DisableNames: true, NoRenew: true})
 			for kind, registry := range map[string]*sqllock.Registry{"Open": opened, "a pool of one's own": own} {
 				t.Run(kind, func(t *testing.T) { lockMany(t, 1000, registry, app) })
 			}
@@ -109,7 +109,7 @@ func TestSession_ShortMessagesOfTheDriver(t *testing.T) {
 		for _, parameters := range []map[string]string{{"maxAllowedPacket": "16384"}, {"maxAllowedPacket": "16384", "interpolateParams": "true"}} {
 			pool := limited(db.OpenDSN(t, "mysql", db.With(t, parameters)), 8)
 			r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, nil))(t)
-			lockMany(t, 1000, newRegistry(t, r, &sqllock.RegistryOptions{TTL: never, DisableNames: true}), db.DB)
+			lockMany(t, 1000, newRegistry(t, r, &sqllock.RegistryOptions{TTL: never, DisableNames: true, NoRenew: true}), db.DB)
 		}
 	})
 }
@@ -155,7 +155,7 @@ func TestSession_IdleTransactions(t *testing.T) {
 			})))
 			check.Equal(t, "times it was run", runs, 2)
 
-			lease := check.Value(newRegistry(t, repository(t, db, nil), &sqllock.RegistryOptions{TTL: never}).TryLock(t.Context(), "k"))(t)
+			lease := check.Value(newRegistry(t, repository(t, db, nil), &sqllock.RegistryOptions{TTL: never, NoRenew: true}).TryLock(t.Context(), "k"))(t)
 			tx := check.Value(pool.BeginTx(t.Context(), nil))(t)
 			awaitEnd(tx)
 			err := lease.Guard(t.Context(), tx)
@@ -185,7 +185,7 @@ func TestSession_SQLModes(t *testing.T) {
 				app := limited(db.OpenDSN(t, "mysql", dsn), 8)
 				registries := map[string]*sqllock.Registry{
 					"Open":                byName(t, "mysqllock").opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never}}),
-					"a pool of one's own": newRegistry(t, check.Value(sqllock.NewRepository(unhurried(t), app.DB, dialect.MySQL(), nil))(t), &sqllock.RegistryOptions{TTL: never}),
+					"a pool of one's own": newRegistry(t, check.Value(sqllock.NewRepository(unhurried(t), app.DB, dialect.MySQL(), nil))(t), &sqllock.RegistryOptions{TTL: never, NoRenew: true}),
 				}
 				for kind, registry := range registries {
 					t.Run(kind, func(t *testing.T) { lockMany(t, 20, registry, app) })
@@ -268,7 +268,7 @@ func TestSession_TransactionLeftOpen(t *testing.T) {
 				}
 			}
 			leaveOpen()
-			lease := check.Value(newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl}).TryLock(t.Context(), "k"))(t)
+			lease := check.Value(newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true}).TryLock(t.Context(), "k"))(t)
 			lastsFor(ttl / 2)
 			leaveOpen()
 			must(t, lease.RenewFor(t.Context(), 10*ttl))
@@ -341,7 +341,7 @@ func TestSession_BecomesReadOnly(t *testing.T) {
 			pool := db.OpenDSN(t, driver, db.DSN)
 			pool.SetMaxOpenConns(1)
 			r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
-			registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: time.Hour}))(t)
+			registry := check.Value(sqllock.NewRegistry(r, &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true}))(t)
 			for what, try := range map[string]func() error{
 				"acquire": func() error { return check.ErrorOf(registry.TryLock(t.Context(), fmt.Sprint(isolation))) },
 				"acquire jointly": func() error {
@@ -558,10 +558,10 @@ func TestSession_StatementsThatAreKilled(t *testing.T) {
 			dsn, kill := killable(t, db)
 			var registry *sqllock.Registry
 			if c.opener != "" {
-				registry = byName(t, c.opener).opened(t, dsn, openOptions{noRenew: true, registry: sqllock.RegistryOptions{TTL: never, DisableNames: true}})
+				registry = byName(t, c.opener).opened(t, dsn, openOptions{registry: sqllock.RegistryOptions{TTL: never, DisableNames: true, NoRenew: true}})
 			} else {
 				r := check.Value(sqllock.NewRepository(unhurried(t), limited(db.OpenDSN(t, c.driver, dsn), 4).DB, db.Dialect, nil))(t)
-				registry = newRegistry(t, r, &sqllock.RegistryOptions{TTL: never, DisableNames: true})
+				registry = newRegistry(t, r, &sqllock.RegistryOptions{TTL: never, DisableNames: true, NoRenew: true})
 			}
 			r := registry.Repository()
 			check.Equal(t, "acquired", check.Value(r.Acquire(t.Context(), "expired", r.NewHolder(), ttl))(t).Acquired, true)
@@ -642,7 +642,7 @@ func TestSession_TimeLimits(t *testing.T) {
 					must(t, check.ErrorOf(pool.ExecContext(t.Context(), test.set+value)))
 				}
 				r := check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
-				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: never})
+				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: never, NoRenew: true})
 				must(t, check.ErrorOf(r.Acquire(t.Context(), "expired", r.NewHolder(), ttl)))
 				db.Shorten(t, "INT_LOCK", int(2*ttl.Seconds())+1)
 				held := check.Value(registry.TryLock(t.Context(), "held"))(t)

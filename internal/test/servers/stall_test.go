@@ -30,7 +30,7 @@ func TestStall_ReadLock(t *testing.T) {
 			s, db := w.run(t)
 			pool := check.Value(sqlx.Connect(w.driver, s.DSN()))(t)
 			t.Cleanup(func() { must(t, pool.Close()) })
-			r := newRegistry(t, check.Value(sqllock.NewRepository(t.Context(), pool.DB, w.dialect, nil))(t), &sqllock.RegistryOptions{TTL: time.Hour, DisableNames: true})
+			r := newRegistry(t, check.Value(sqllock.NewRepository(t.Context(), pool.DB, w.dialect, nil))(t), &sqllock.RegistryOptions{TTL: time.Hour, DisableNames: true, NoRenew: true})
 			backup := check.Value(db.Connx(t.Context()))(t)
 			must(t, check.ErrorOf(backup.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")))
 			for i := range 5 {

@@ -78,13 +78,13 @@ func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
 	db := up(t, dbtest.OracleMySQL)
 	given := &sqllock.RepositoryOptions{Layout: dialect.Spring7}
 	holder := repository(t, db, given)
-	lease := check.Value(obtain(t, newRegistry(t, holder, &sqllock.RegistryOptions{TTL: ttl}), "k").Lock(t.Context()))(t)
+	lease := check.Value(obtain(t, newRegistry(t, holder, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true}), "k").Lock(t.Context()))(t)
 	tx := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
 	must(t, lease.Guard(t.Context(), tx))
 
 	// It gives up before the server does, which would seem to be the same.
 	rival := check.Value(sqllock.NewRepository(locktable.WithPatience(t.Context(), 30*time.Second), db.DB.DB, db.Dialect, given))(t)
-	_, err := obtain(t, newRegistry(t, rival, nil), "k").TryLock(t.Context())
+	_, err := obtain(t, newRegistry(t, rival, &sqllock.RegistryOptions{NoRenew: true}), "k").TryLock(t.Context())
 	var heldBy *sqllock.HeldError
 	if !errors.As(err, &heldBy) || heldBy.Holder != lease.Holder() {
 		t.Error(err)
@@ -100,8 +100,8 @@ func TestTable_OnTiDB(t *testing.T) {
 	db := up(t, dbtest.TiDB)
 	d := dialect.TiDB()
 	repository := check.Value(sqllock.NewRepository(unhurried(t), db.DB.DB, d, nil))(t)
-	is(t, check.ErrorOf(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: d.LeastTTL - 1})), sqllock.ErrInvalid)
-	lock := obtain(t, newRegistry(t, repository, nil), "k")
+	is(t, check.ErrorOf(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: d.LeastTTL - 1, NoRenew: true})), sqllock.ErrInvalid)
+	lock := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{NoRenew: true}), "k")
 	is(t, check.ErrorOf(lock.WithTTL(d.LeastTTL-1).TryLock(t.Context())), sqllock.ErrInvalid)
 
 	db.DB.MustExecContext(t.Context(), "DROP TABLE INT_LOCK_FENCE")
@@ -267,7 +267,7 @@ func TestTable_JointKeysThatAreOneRow(t *testing.T) {
 			}
 			for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 				r := repository(t, db, &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Isolation: isolation})
-				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl})
+				registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 				joint := check.Value(registry.ObtainAll("job", "JOB", "other"))(t)
 				other := check.Value(registry.TryLock(t.Context(), "other"))(t)
 				_, err := joint.TryLock(t.Context())
@@ -348,7 +348,7 @@ func TestTable_TimesWithoutFractions(t *testing.T) {
 				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
 				options := &sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, TTL: ttl}
 				r := repository(t, db, options)
-				both := check.Value(newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl}).ObtainAll("joint", "other"))(t)
+				both := check.Value(newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true}).ObtainAll("joint", "other"))(t)
 				other := *options
 				other.Region = "other"
 				swept := repository(t, db, &other)

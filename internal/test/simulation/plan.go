@@ -200,7 +200,7 @@ func (p *Plan) makeCrowded(r *rand.Rand) {
 		process.Workers = 4 + r.IntN(3)
 		process.Repository.DisableBatching = false
 		process.Registry.HandOff = r.IntN(4) > 0
-		process.Registry.AutoRenew = r.IntN(3) == 0
+		process.Registry.NoRenew = r.IntN(3) != 0
 	}
 }
 
@@ -216,7 +216,7 @@ func newProcessPlan(r *rand.Rand, ttl time.Duration, fencing bool) ProcessPlan {
 		Registry: sqllock.RegistryOptions{
 			TTL:              ttl,
 			IdleBetweenTries: pick(r, 100*time.Millisecond, 200*time.Millisecond, time.Second),
-			AutoRenew:        r.IntN(2) == 0,
+			NoRenew:          r.IntN(2) != 0,
 			HandOff:          r.IntN(2) == 0,
 			CacheCapacity:    pick(r, 0, 0, 2),
 		},

@@ -129,7 +129,7 @@ func (x *execution) register(ctx context.Context, h *holding) error {
 		x.beforeLock(repository)
 	}
 	h.registry, err = sqllock.NewRegistry(repository, &sqllock.RegistryOptions{
-		TTL: x.ttl, AutoRenew: !x.noRenew, WaitThroughOutages: x.waitsThroughOutages,
+		TTL: x.ttl, NoRenew: x.noRenew, WaitThroughOutages: x.waitsThroughOutages,
 		DisableNames: x.noNames, Application: filepath.Base(x.command[0]), Observers: []*observe.Observer{{Renewal: x.renewals(h), Waiting: x.printWait}},
 	})
 	return err

@@ -174,7 +174,7 @@ func TestNoFileOfADeadLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path, flags := filepath.Join(t.TempDir(), "lease"), &connect.Flags{}
 		x := &execution{flags: flags, wanted: wanted{key: "nightly"}, began: time.Now(), ttl: time.Second, stderr: io.Discard, stdout: io.Discard}
-		registry := check.Value(sqllock.NewRegistry(inVirtualTime(t), &sqllock.RegistryOptions{TTL: x.ttl}))(t)
+		registry := check.Value(sqllock.NewRegistry(inVirtualTime(t), &sqllock.RegistryOptions{TTL: x.ttl, NoRenew: true}))(t)
 		h := &holding{registry: registry, connection: &connect.Connection{Name: "test"}}
 		defer registry.Close(t.Context())
 		check.Must(t, x.lock(t.Context(), h))

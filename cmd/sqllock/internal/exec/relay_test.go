@@ -20,7 +20,7 @@ import (
 // signal to a command.
 func TestASignalBeforeTheCommand(t *testing.T) {
 	t.Parallel()
-	registry := check.Value(sqllock.NewRegistry(migrated(t, dbtest.SQLite(t)), &sqllock.RegistryOptions{TTL: time.Hour}))(t)
+	registry := check.Value(sqllock.NewRegistry(migrated(t, dbtest.SQLite(t)), &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true}))(t)
 	lease := check.Value(registry.Lock(t.Context(), "web"))(t)
 	var stdout, stderr strings.Builder
 	x := &execution{wanted: wanted{key: "web"}, command: []string{"echo", "inside"}, stdout: &stdout, stderr: &stderr}

@@ -158,7 +158,7 @@ func (n *node) tryLock(ctx context.Context, ttl time.Duration) error {
 	if err != nil {
 		return err
 	}
-	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl})
+	registry, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (w *worker) obtainLock(ctx context.Context, flags *connect.Flags, c *connec
 	if w.repository, err = flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: w.ttl}); err != nil {
 		return err
 	}
-	registry, err := sqllock.NewRegistry(w.repository, &sqllock.RegistryOptions{TTL: w.ttl, IdleBetweenTries: pollTime, WaitThroughOutages: w.verifies})
+	registry, err := sqllock.NewRegistry(w.repository, &sqllock.RegistryOptions{TTL: w.ttl, IdleBetweenTries: pollTime, WaitThroughOutages: w.verifies, NoRenew: true})
 	if err != nil {
 		return err
 	}
