@@ -108,7 +108,7 @@ model: ## check the protocol as a model, exhaustively, and that the checker catc
 	@{ command -v spin && command -v gcc; } >/dev/null || { \
 		[ "$$(id -u)" = 0 ] || { echo 'the model is checked by spin: apt-get install spin gcc libc6-dev' >&2; exit 1; }; \
 		export DEBIAN_FRONTEND=noninteractive; \
-		install='apt-get -q install --yes --no-install-recommends spin gcc libc6-dev'; \
+		install='apt-get -q -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends spin gcc libc6-dev'; \
 		$$install || { apt-get -q update && $$install; }; \
 	}
 	dev/model/check
@@ -163,7 +163,7 @@ test-browser: ## run the tests of the page in headless Chromium (30 seconds)
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || { \
 		[ "$$(id -u)" = 0 ] || { echo 'the page is tested in a browser: apt-get install chromium' >&2; exit 1; }; \
 		export DEBIAN_FRONTEND=noninteractive; \
-		install='apt-get -q install --yes --no-install-recommends chromium fonts-dejavu-core'; \
+		install='apt-get -q -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends chromium fonts-dejavu-core'; \
 		$$install || { apt-get -q update && $$install; }; \
 	}
 	$(GO) -C monitor/page/browser test -count=1 -timeout=15m . $(BROWSERFLAGS)
@@ -228,6 +228,6 @@ cc:
 	@echo 'int main(void) { return 0; }' | $$($(GO) env CC) -x c -o /dev/null - 2>/dev/null || { \
 		[ "$$(id -u)" = 0 ] || { echo 'the race detector needs a C compiler: apt-get install gcc libc6-dev' >&2; exit 1; }; \
 		export DEBIAN_FRONTEND=noninteractive; \
-		install='apt-get -q install --yes --no-install-recommends gcc libc6-dev'; \
+		install='apt-get -q -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends gcc libc6-dev'; \
 		$$install || { apt-get -q update && $$install; }; \
 	}
