@@ -110,6 +110,15 @@ type locks struct {
 		}
 	}
 	Jobs []job
+	Runs []struct {
+		Key, Region           string
+		Ended                 float64 `json:"ended_seconds"`
+		Succeeded             float64 `json:"succeeded_seconds"`
+		Took                  float64 `json:"took_seconds"`
+		Failed                bool    `json:"last_failed"`
+		Code                  int     `json:"exit_code"`
+		Runs, Failures, Skips int64
+	}
 	Hour []minute
 	Seen struct {
 		Acquired    int

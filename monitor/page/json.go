@@ -26,6 +26,7 @@ type report struct {
 	Findings []Finding     `json:"findings"`
 	Renewals *renewalsJSON `json:"renewals"`
 	Jobs     []jobView     `json:"jobs"`
+	Runs     []runView     `json:"runs"`
 	Hour     []minuteView  `json:"hour"`
 	Seen     *seen         `json:"seen,omitempty"` // of one lock
 }
@@ -58,7 +59,7 @@ func (p *page) serveJSON(w http.ResponseWriter, r *http.Request) {
 		Error: v.Failed, Region: v.Region, More: v.More, Matches: v.Matches, Page: v.Page, Pages: v.Pages,
 		Locks: listed(v.Rows), Here: here{v.HereHeld, v.HereWait, listed(v.Waits)},
 		Leaders: listed(v.Leaders), Events: listed(v.Events), Findings: listed(v.Findings), Renewals: v.Renewals.json(),
-		Jobs: listed(v.Jobs), Hour: listed(v.Hour.Minutes), Seen: v.Seen,
+		Jobs: listed(v.Jobs), Runs: listed(v.Runs), Hour: listed(v.Hour.Minutes), Seen: v.Seen,
 	}
 	answer.Held, answer.Kept, answer.Expired, answer.Finished = v.Counts["held"], v.Counts["kept"], v.Counts["expired"], v.Counts["finished"]
 	status := http.StatusServiceUnavailable

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/monitor/page"
 	"github.com/sqllock/sqllock/observe"
@@ -301,6 +303,41 @@ func TestChecks(t *testing.T) {
 		time.Sleep(time.Minute)
 		if runs.Load() != 2 {
 			t.Errorf("%d runs", runs.Load())
+		}
+	})
+}
+
+// TestRunsOfAllProcesses shows what other processes have recorded of jobs.
+func TestRunsOfAllProcesses(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		h, code := f.handler(), 3
+		if l := f.json(h, ""); l.Runs == nil || len(l.Runs) != 0 {
+			t.Errorf("%+v", l.Runs)
+		}
+		if strings.Contains(f.get(h, "/").Body.String(), "Runs of jobs") {
+			t.Error("the page has a heading over no runs")
+		}
+		other, elsewhere := f.process("cron", sqllock.DefaultRegion), f.process("cron", "b")
+		runs.Record(f.Context(), other, "nightly <b>", runs.Last{Took: 1500 * time.Millisecond})
+		time.Sleep(time.Minute)
+		runs.Record(f.Context(), other, "nightly <b>", runs.Last{Took: time.Second, Failed: true, Code: &code})
+		runs.Record(f.Context(), elsewhere, "backup", runs.Last{})
+		runs.Skip(f.Context(), other, "nightly <b>", 5)
+		time.Sleep(time.Minute)
+		f.json(h, "")
+		time.Sleep(5 * time.Second) // it was not read anew
+		l := f.json(h, "")
+		if len(l.Runs) != 2 || l.Runs[0].Key != "backup" || l.Runs[0].Region != "b" || l.Runs[0].Failed || l.Runs[0].Runs != 1 {
+			t.Fatalf("%+v", l.Runs)
+		}
+		if r := l.Runs[1]; r.Key != "nightly <b>" || !r.Failed || r.Code != 3 || r.Ended != 65 || r.Succeeded != 125 || r.Took != 1 || r.Runs != 2 || r.Failures != 1 || r.Skips != 5 {
+			t.Errorf("%+v", r)
+		}
+		check.Contains(t, f.get(h, "/").Body.String(), "nightly &lt;b&gt;", "2 runs, 1 failed, 5 skipped", "failed with exit code 3", "backup")
+		own := f.get(h, "/?key="+url.QueryEscape("nightly <b>")).Body.String()
+		check.Contains(t, own, "2 runs, 1 failed, 5 skipped")
+		if strings.Contains(own, "backup") {
+			t.Error("the page of one job shows another")
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/printable"
+	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/seats"
 )
 
@@ -34,6 +35,8 @@ type snapshot struct {
 	err     error // of the last statement; then the rest is older
 	here    map[rowID]sqllock.Held
 	waiting map[string]waiters // by LOCK_KEY
+	runs    []runs.Run         // of jobs
+	runsAt  time.Time          // when these were read
 }
 
 type rowID struct{ lockKey, holder string }
@@ -58,6 +61,9 @@ type reader struct {
 	reading chan struct{} // closed at the end of the statement under way; nil if there is none
 	bars    listing.Bars
 	seen    map[string]string // the keys of rows that were read, by LOCK_KEY
+
+	runs             []runs.Run
+	runsAt, runsNext time.Time // when they were read, and may be read again
 }
 
 func newReader(registry *sqllock.Registry, o Options) *reader {
@@ -136,6 +142,9 @@ func (r *reader) send(turn time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	rows, err := r.registry.Repository().ListFirst(ctx, r.limit+1)
+	if err == nil {
+		r.readRuns(ctx)
+	}
 	answered := time.Now()
 	if err == nil {
 		r.keep(rows, answered)
@@ -157,6 +166,7 @@ func (r *reader) keep(rows []sqllock.Row, at time.Time) {
 	if s.more = len(rows) > r.limit; s.more {
 		rows = rows[:r.limit]
 	}
+	s.runs, s.runsAt = r.runs, r.runsAt
 	names := maps.Clone(r.names)
 	for _, row := range rows {
 		if key, ok := r.seen[row.LockKey]; ok { // it may have been held here, and be another's now

@@ -51,6 +51,7 @@ type view struct {
 	Renewals renewals
 	Recorder bool
 	Jobs     []jobView
+	Runs     []runView // of jobs of all processes
 	Hour     hourView
 	Seen     *seen // of the lock whose page it is
 	Findings []Finding
@@ -138,7 +139,7 @@ func (p *page) view(ctx context.Context, q query) view {
 	kept := p.options.Recorder.record()
 	v.Events, v.Renewals, v.Jobs, v.Hour = kept.events, kept.renewals, kept.jobs, kept.hour
 	p.reader.nameIn(v.Events)
-	v.Leaders = p.leaders(s, kept.elections)
+	v.Leaders, v.Runs = p.leaders(s, kept.elections), p.runsOf(q, s)
 	p.addRows(ctx, &v, s)
 	if q.Lock != (lockID{}) {
 		p.addLock(&v, kept)
