@@ -155,14 +155,41 @@ func (a *acquisition) watch(ctx context.Context, interrupt context.CancelCauseFu
 	interrupt(errPipelineEnded)
 }
 
+// startRenewer starts the renewer of a file, which takes time while the database is slow, unless a signal comes first.
+func (a *acquisition) startRenewer(ctx context.Context, file *leasefile.File, signals chan os.Signal) (*leasefile.Renewer, error) {
+	ctx, interrupt := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case s := <-signals:
+			signal.Stop(signals) // the next one kills
+			number, _ := s.(syscall.Signal)
+			interrupt(signalled{number})
+		case <-ctx.Done():
+		}
+	}()
+	renewer, err := leasefile.StartRenewer(ctx, file, a.renewWhile, a.flags)
+	interrupt(nil)
+	<-watched
+	var by signalled
+	if !errors.As(context.Cause(ctx), &by) {
+		return renewer, err
+	}
+	if err == nil { // both at once
+		renewer.EndUnlessKept()
+	}
+	return nil, a.explain(by)
+}
+
 // leave hands the lease over to those who read the file. If it returns an error, there is no file and no renewer.
-func (a *acquisition) leave(ctx context.Context, h *holding, draft *leasefile.Draft, signals <-chan os.Signal) (err error) {
+func (a *acquisition) leave(ctx context.Context, h *holding, draft *leasefile.Draft, signals chan os.Signal) (err error) {
 	file, end := leasefile.New(a.name(), h.lease, a.ttl, h.connection, a.flags), h.lease.Deadline()
 	engine.LocksOf(h.registry).NameHeld(ctx)
 	var renewer *leasefile.Renewer
 	if a.renewWhile.PID != 0 {
 		end = time.Now().Add(a.ttl)
-		if renewer, err = leasefile.StartRenewer(ctx, file, a.renewWhile, a.flags); err != nil {
+		if renewer, err = a.startRenewer(ctx, file, signals); err != nil {
 			return err
 		}
 		defer renewer.EndUnlessKept()

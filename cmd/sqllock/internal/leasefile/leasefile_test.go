@@ -170,6 +170,33 @@ func TestSignalledWhileAcquireWaits(t *testing.T) {
 	wantFiles(t, filepath.Dir(file))
 }
 
+// TestSignalledWhileTheRenewerStarts ends acquire by a signal while its renewer renews for the first time, which takes longer
+// than the test. Neither a file nor the lock is left.
+func TestSignalledWhileTheRenewerStarts(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it takes a list of processes")
+	}
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	r := migrated(t, db)
+	db.DB.MustExecContext(t.Context(), `CREATE TRIGGER slow BEFORE UPDATE ON INT_LOCK BEGIN
+		SELECT COUNT(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000000) SELECT i FROM n); END`)
+	pid, _ := pipeline(t)
+	file := filepath.Join(t.TempDir(), "lease")
+	p := program.Start(t, db.DSN, "acquire", "deploy", "--ttl", "1h", "--renew-while", pid, "--file", file)
+	for limit := time.Now().Add(program.Limit); renewers(t, pid) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("there is no renewer: ", p.Stderr.Rest())
+		}
+	}
+	p.Signal(syscall.SIGTERM)
+	p.WantCode(128 + int(syscall.SIGTERM))
+	wantFiles(t, filepath.Dir(file))
+	if row, ok, err := r.Peek(t.Context(), "deploy"); err != nil || ok {
+		t.Errorf("the row %+v is left, %v", row, err)
+	}
+}
+
 // TestFile has a file that its owner alone can read, and what hinders that it is written: none is kept, and no lock.
 func TestFile(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func Leader(flags *connect.Flags) *cobra.Command {
 		Short: "Show who leads a role",
 		Long: `Show who leads a role: the client id of the leader, which may say where the leader
 can be reached, since when it leads, and how long its lease lasts unless it is
-renewed. The exit code is 0, also if nobody leads.`,
+renewed. The exit code is 0, whether the role has a leader or not.`,
 		Example: `  sqllock leader scheduler
   curl "http://$(sqllock leader --json web | jq -r .client)/"`,
 		Args:              args.Exactly("ROLE"),
