@@ -6,6 +6,7 @@ package runs
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -41,6 +42,18 @@ type Last struct {
 	Failed  bool
 	// Code is the exit code of a command, or nil.
 	Code *int
+}
+
+// Result says how the run ended: "succeeded", "failed", or "failed, exit code 3".
+func (l *Last) Result() string {
+	switch {
+	case !l.Failed:
+		return "succeeded"
+	case l.Code != nil:
+		return fmt.Sprintf("failed, exit code %d", *l.Code)
+	default:
+		return "failed"
+	}
 }
 
 // A record is what stands in NAME. Times are in milliseconds.

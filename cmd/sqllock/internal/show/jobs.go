@@ -174,25 +174,13 @@ func jobTable(views []jobView) string {
 	t.SetStyle(table.StyleLight)
 	t.AppendHeader(table.Row{"Key", "Region", "Last run", "Took", "Result", "Last success", "Runs", "Failed", "Skipped", "On"})
 	for _, v := range views {
-		ended, took, host := "-", "-", "-"
+		ended, took, result, host := "-", "-", "-", "-"
 		if last := v.run.Last; last != nil {
-			ended, took, host = format.Duration(last.Ended)+" ago", format.Duration(last.Took), textOf(last.Process.Host)
+			ended, took, result, host = format.Duration(last.Ended)+" ago", format.Duration(last.Took), last.Result(), textOf(last.Process.Host)
 		}
-		t.AppendRow(table.Row{format.Printable(v.name()), format.Printable(v.Region), ended, took, v.resultText(), v.successText(), v.Runs, v.Failures, v.Skips, host})
+		t.AppendRow(table.Row{format.Printable(v.name()), format.Printable(v.Region), ended, took, result, v.successText(), v.Runs, v.Failures, v.Skips, host})
 	}
 	return t.Render()
-}
-
-// resultText says how the last run ended.
-func (v runView) resultText() string {
-	switch {
-	case v.Result == nil:
-		return "-"
-	case v.Code != nil && *v.Code != 0:
-		return fmt.Sprintf("%s, exit code %d", *v.Result, *v.Code)
-	default:
-		return *v.Result
-	}
 }
 
 // successText says when a run last succeeded.
@@ -210,7 +198,7 @@ func (v runView) write(line func(name, text string)) {
 		if v.Process != nil {
 			by = ", by " + format.Printable(last.Process.String())
 		}
-		line("last run", fmt.Sprintf("%s, ended %s ago, took %s%s", v.resultText(), format.Duration(last.Ended), format.Duration(last.Took), by))
+		line("last run", fmt.Sprintf("%s, ended %s ago, took %s%s", last.Result(), format.Duration(last.Ended), format.Duration(last.Took), by))
 		line("last success", v.successText())
 		line("runs", fmt.Sprintf("%d, %d failed", v.Runs, v.Failures))
 	}

@@ -38,8 +38,9 @@ func Command(flags *connect.Flags) *cobra.Command {
 				return err
 			}
 			return flags.WithRepository(cmd.Context(), o.ttl, func(r *sqllock.Repository) error {
-				locks := repository{r, o.limit, state.Keys(o.names...)}
+				locks := repository{r, o.limit, state.Keys(o.names...), nil}
 				if t, ok := openTerminal(cmd.InOrStdin(), cmd.OutOrStdout()); ok {
+					locks.jobs = new(jobRuns)
 					return t.watch(cmd.Context(), locks, o)
 				}
 				return printTables(cmd.Context(), cmd.OutOrStdout(), locks, o)

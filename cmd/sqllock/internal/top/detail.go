@@ -1,8 +1,10 @@
 package top
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -74,6 +76,7 @@ func (m *model) alone() (lines []string, chosen int) {
 	case d.Kind != "":
 		lines = m.field(lines, "held", d.Count())
 	}
+	lines = m.runFields(lines, d.Group)
 	for i, l := range d.Rows {
 		if d.free {
 			break
@@ -96,6 +99,26 @@ func (m *model) alone() (lines []string, chosen int) {
 		lines = append(lines, strings.Split(ansi.Wrap(line, m.width, ""), "\n")...)
 	}
 	return lines, chosen
+}
+
+// runFields appends what is known of the runs of a job.
+func (m *model) runFields(lines []string, g listing.Group) []string {
+	for _, run := range m.runs {
+		if run.LockKey != g.LockKey || run.Region != g.Region {
+			continue
+		}
+		ago := func(d time.Duration) string { return format.Duration(d+max(m.now.Sub(m.runsAt), 0)) + " ago" }
+		if last := run.Last; last != nil {
+			lines = m.field(lines, "last run", last.Result()+", "+ago(last.Ended)+", took "+format.Duration(last.Took)+", by "+format.Printable(last.Process.String()))
+			success := "never"
+			if run.Succeeded != nil {
+				success = ago(*run.Succeeded)
+			}
+			lines = m.field(lines, "success", success)
+		}
+		lines = m.field(lines, "runs", fmt.Sprintf("%d, %d failed, %d skipped", run.Runs, run.Failures, run.Skips))
+	}
+	return lines
 }
 
 // rowFields appends what is known of a row.

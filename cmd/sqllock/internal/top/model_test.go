@@ -15,6 +15,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/golden"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -352,4 +353,25 @@ func TestCount(t *testing.T) {
 	if _, quits := m.Init()().(tea.QuitMsg); !quits {
 		t.Error("it goes on after one table")
 	}
+}
+
+// TestRunsOfAJob shows the lock of a job alone, before and after its first success.
+func TestRunsOfAJob(t *testing.T) {
+	t.Parallel()
+	m, _ := shown(t)
+	failed, code, day := someLocks(), 3, 24*time.Hour
+	job := runs.Run{
+		Region: "billing", LockKey: "nightly-report", Runs: 1, Failures: 1, Skips: 4,
+		Last: &runs.Last{Process: sqllock.Process{Host: "web-7", PID: 4711, Application: "report.sh"}, Ended: time.Hour, Took: 41 * time.Second, Failed: true, Code: &code},
+	}
+	failed.runs, failed.runsAt = []runs.Run{{Region: "DEFAULT", LockKey: "nightly-report", Runs: 9}, job}, noon.Add(-5*time.Second)
+	m.Update(failed)
+	m.Update(tea.WindowSizeMsg{Width: 100, Height: 30})
+	press(m, "<enter>")
+	check.Contains(t, styles.ReplaceAllString(m.View().Content, ""),
+		"last run   failed, exit code 3, 1h0m ago, took 41s, by report.sh on web-7, pid 4711", "success    never", "runs       1, 1 failed, 4 skipped")
+	job.Succeeded, job.Last.Failed = &day, false
+	failed.runs = []runs.Run{job}
+	m.Update(failed)
+	check.Contains(t, styles.ReplaceAllString(m.View().Content, ""), "last run   succeeded, 1h0m ago", "success    24h0m ago")
 }

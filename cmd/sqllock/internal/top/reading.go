@@ -6,6 +6,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/runs"
 )
 
 // A reading is what the table contained at one moment.
@@ -15,6 +16,18 @@ type reading struct {
 	more  bool // there are more rows than the limit
 	took  time.Duration
 	err   error
+
+	runs   []runs.Run // of jobs
+	runsAt time.Time  // when these were read
+}
+
+// runsEvery is the shortest time between two statements that read the runs of jobs.
+const runsEvery = 10 * time.Second
+
+// jobRuns are the runs of jobs as they were read last.
+type jobRuns struct {
+	last     []runs.Run
+	at, next time.Time
 }
 
 // A repository is the table in the database.
@@ -22,6 +35,7 @@ type repository struct {
 	rows  *sqllock.Repository
 	limit int               // how many rows to read at most
 	known map[string]string // the keys, by LOCK_KEY
+	jobs  *jobRuns          // or nil: they are not read
 }
 
 func (r repository) read(ctx context.Context) reading {
@@ -29,6 +43,14 @@ func (r repository) read(ctx context.Context) reading {
 	rows, err := r.rows.ListFirst(ctx, r.limit+1)
 	now := reading{at: time.Now(), more: len(rows) > r.limit, err: err}
 	now.took = now.at.Sub(began)
+	if j := r.jobs; j != nil && err == nil {
+		if !now.at.Before(j.next) {
+			j.last, _ = runs.Read(ctx, r.rows)
+			j.at = time.Now()
+			j.next = j.at.Add(runsEvery)
+		}
+		now.runs, now.runsAt = j.last, j.at
+	}
 	rows = rows[:min(len(rows), r.limit)]
 	now.locks = listing.Named(rows, r.known)
 	return now
