@@ -4,7 +4,17 @@
 // [Locks] are the locks of a registry. A caller passes a [Request] to [Locks.Lock] and gets a [Use]: one use of a
 // hold. A hold is one acquisition by this process: one row, one timer, and the uses that have entered it.
 //
-// A call that locks goes through lock.go, wait.go (queue.go, wakeup.go, outage.go) and table.Acquire; one that unlocks
-// through use.go and release.go. What AutoRenew does stands in renewer.go and pinned.go, what [Locks.Close] does in
-// close.go. The package knows the lock table, and nothing of package sqllock: doors.go leads there.
+//	locks.go, request.go        what the handles of a registry share; what a caller asks for
+//	lock.go, wait.go            the path of a call that locks, to table.Acquire
+//	queue.go, fairness.go       the callers of this process; how processes share a lock
+//	turn.go, wakeup.go          the order of arrival between processes; wake-ups
+//	outage.go, silence.go       temporary errors of the database; no answer within a limit
+//	hold.go, use.go, ttl.go     one acquisition; one use of it, with its context; bounds and margin of a time-to-live
+//	guard.go, transact.go       transactions under a lease
+//	release.go, sweep.go        the last Unlock: hand over, keep or delete; leftovers
+//	close.go                    the end of a registry
+//	renewer.go, pinned.go       all leases by one statement; pinned rows one by one
+//	observation.go, naming.go   what observers receive of a call that locks; the names of keys
+//
+// The package knows the lock table, and nothing of package sqllock: doors.go leads there.
 package engine
