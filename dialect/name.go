@@ -16,6 +16,9 @@ const runsAgo = "-7776000000000"
 // ofRuns is the condition for rows about runs. A colon would be that of a parameter.
 const ofRuns = "(ID LIKE 'run%' OR ID LIKE 'skip%')"
 
+// waitsLast is, in µs, how long it counts what a process waits for. It writes that several times as often.
+const waitsLast = "-30000000"
+
 // upsertNames is the statement that writes names, of databases that know ON CONFLICT. The rows come in the order
 // of their IDs, so that processes that write the same ones cannot deadlock.
 func upsertNames(id, name, rows string) string {

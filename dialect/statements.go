@@ -136,6 +136,9 @@ type Statements struct {
 	// Runs returns REGION, ID, NAME and age (µs) of the rows about runs, of every region, and RunsOf of those with one of
 	// :keys as their ID. AddToName adds :holder, a number, to that in NAME of the row with the ID :key.
 	Runs, RunsOf, AddToName string
+	// Waits returns REGION, ID, NAME and age (µs) of the rows of the table of names that say what processes wait for,
+	// of every region, as far as they were written lately: a thousand at most.
+	Waits string
 	// OldNames returns the IDs of some names that have not been written for a day, or for 90 if they are about runs. DeleteNames deletes those
 	// with one of :keys.
 	OldNames, DeleteNames string
@@ -333,13 +336,15 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Runs:          fill(runs + ofRuns + " LIMIT 10000"),
 		RunsOf:        fill(runs + among),
 		AddToName:     fill(f.naming.add),
-		OldNames:      fill("SELECT ID FROM {name} WHERE " + old + " LIMIT 500"),
-		DeleteNames:   fill("{lockTimeout}DELETE FROM {name} WHERE " + among + " AND " + old),
-		Columns:       fill("SELECT server.version, " + f.session + ", held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held ON 1 = 0"),
-		Tables:        fill(f.tables),
-		Fence:         fill(fence),
-		Clock:         "SELECT " + f.elapsed(f.epoch, f.now),
-		Cluster:       f.cluster + f.member + f.clusterEnd,
+		Waits: fill("SELECT REGION, ID, NAME, " + f.elapsed("SEEN", f.now) + " FROM {name} WHERE ID LIKE 'wait%' AND SEEN > " +
+			f.add(f.now, waitsLast) + " LIMIT 1000"),
+		OldNames:    fill("SELECT ID FROM {name} WHERE " + old + " LIMIT 500"),
+		DeleteNames: fill("{lockTimeout}DELETE FROM {name} WHERE " + among + " AND " + old),
+		Columns:     fill("SELECT server.version, " + f.session + ", held.* FROM (" + f.version + " AS version) AS server LEFT JOIN {table} AS held ON 1 = 0"),
+		Tables:      fill(f.tables),
+		Fence:       fill(fence),
+		Clock:       "SELECT " + f.elapsed(f.epoch, f.now),
+		Cluster:     f.cluster + f.member + f.clusterEnd,
 
 		ClusterVariables: f.cluster + f.clusterEnd,
 

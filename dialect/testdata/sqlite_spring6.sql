@@ -150,6 +150,9 @@ INSERT INTO INT_LOCK_NAME AS known (ID, REGION, NAME, SEEN)
 VALUES (:key, :region, :holder, datetime('now', 'subsec'))
 ON CONFLICT (ID, REGION) DO UPDATE SET NAME = CAST(CAST(known.NAME AS BIGINT) + CAST(EXCLUDED.NAME AS BIGINT) AS VARCHAR(20)), SEEN = EXCLUDED.SEEN;
 
+-- Waits
+SELECT REGION, ID, NAME, CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(SEEN)) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK_NAME WHERE ID LIKE 'wait%' AND SEEN > datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -30000000 / 1000000.0)) LIMIT 1000;
+
 -- OldNames
 SELECT ID FROM INT_LOCK_NAME WHERE SEEN < datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -86400000000 / 1000000.0)) AND NOT ((ID LIKE 'run%' OR ID LIKE 'skip%') AND SEEN >= datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -7776000000000 / 1000000.0))) LIMIT 500;
 

@@ -44,6 +44,7 @@ func (s *Locks) Close(ctx context.Context) error {
 	err = errors.Join(err, unfinished)
 	if !noAnswer && unfinished == nil { // otherwise there is no answer to this either
 		err = errors.Join(err, failure.Of(s.inTime(ctx, 0, s.table.DeleteLeftovers), ""))
+		s.endWaits(ctx) // the timer has ended
 	}
 	for _, h := range left {
 		s.table.AddLeftover(h.lastingClaim())

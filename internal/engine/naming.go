@@ -20,12 +20,18 @@ const (
 	namingShare = 10 * time.Microsecond
 	// namedFor is how long a name need not be written again. The table of names keeps it for longer.
 	namedFor = time.Hour
+	// waitsAfter is how long callers wait before others are told, and waitsEvery the pause between two statements that
+	// tell them, while there are such callers.
+	waitsAfter, waitsEvery = 5 * time.Second, 5 * time.Second
+	// maxWaits is how many locks others are told of at most: those that have been waited for for the longest time. One
+	// row has room for about as many.
+	maxWaits = 20
 	// keptNameTimeout limits how long an Unlock waits for the name of a row that stays.
 	keptNameTimeout = 250 * time.Millisecond
 )
 
-// A naming writes the keys of locks that are held or waited for for long, and what this process calls itself, to the
-// table of names: by a timer, which runs while there are such locks, one statement at a time. [Locks].mu guards it.
+// A naming writes the keys of locks that are held or waited for for long, what this process calls itself, and for which
+// locks its callers have waited for how long, to the table of names: by a timer, which runs while there are such locks, one statement at a time. [Locks].mu guards it.
 type naming struct {
 	background
 	process string      // what this process calls itself; "" has nothing written
@@ -35,6 +41,10 @@ type naming struct {
 	began   time.Time
 	named   time.Time // when the process was
 	cleared time.Time // when old names were deleted
+
+	waitsAs    string          // the ID of the row that has the waits, as a holder; "" until there were some
+	waiting    map[string]bool // the LOCK_KEYs that it has; empty if it is to be ignored
+	waitsSince time.Time       // when it was written
 }
 
 func newNaming(closing context.Context, process string) naming {
@@ -73,7 +83,7 @@ func (s *Locks) setNamingTimerLocked() {
 func (s *Locks) writeNames() {
 	n, keys := &s.naming, make(map[string]string)
 	s.mu.Lock()
-	if s.closing.Err() != nil || len(s.holds)+len(s.waiting) == 0 {
+	if s.closing.Err() != nil || len(s.holds)+len(s.waiting)+len(n.waiting) == 0 {
 		n.running = false
 		s.mu.Unlock()
 		return
@@ -86,6 +96,7 @@ func (s *Locks) writeNames() {
 	s.mu.Unlock()
 
 	s.write(s.closing, now, keys, unnamed)
+	s.writeWaits(s.closing, now)
 	cleared := mayClear && !s.table.DeleteOldNames(s.closing)
 
 	s.mu.Lock()
@@ -140,6 +151,43 @@ func (s *Locks) write(ctx context.Context, now time.Time, keys map[string]string
 	if process != "" {
 		s.naming.named = now
 	}
+}
+
+// writeWaits writes what callers have waited for for long, at most once in waitsEvery, and at the next run of the timer
+// that there is nothing any more. Readers ignore a row that is not written again: so does one that could not be written.
+func (s *Locks) writeWaits(ctx context.Context, now time.Time) {
+	n, long := &s.naming, s.waits.Long(waitsAfter)
+	if len(long) == 0 && len(n.waiting) == 0 || len(long) > 0 && now.Sub(n.waitsSince) < waitsEvery {
+		return
+	}
+	long = long[:min(len(long), maxWaits)]
+	waits, names, waiting := make([]locktable.Wait, len(long)), make(map[string]string), make(map[string]bool)
+	for i, w := range long {
+		waits[i] = locktable.Wait{LockKey: w.LockKey, Waited: w.Waited, Callers: w.Callers}
+		if !n.waiting[w.LockKey] { // that of a semaphore is not held: it has no name yet
+			names[w.LockKey] = w.Key
+		}
+		waiting[w.LockKey] = true
+	}
+	if n.waitsAs == "" {
+		n.waitsAs = s.table.NewHolder()
+	}
+	written := s.table.WriteWaits(ctx, n.waitsAs, waits, names)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n.waitsSince = now; written || len(waiting) == 0 {
+		n.waiting = waiting
+	}
+}
+
+// endWaits writes that there are no waits any more, if others were told of some. The caller waits for it.
+func (s *Locks) endWaits(ctx context.Context) {
+	if len(s.naming.waiting) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, keptNameTimeout)
+	defer cancel()
+	s.table.WriteWaits(ctx, s.naming.waitsAs, nil, nil)
 }
 
 // unnamedLocked adds to keys those to be named, by LOCK_KEY, and returns their entries.

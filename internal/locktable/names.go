@@ -47,6 +47,7 @@ const (
 const (
 	keyID     = "key:"
 	processID = "process:"
+	waitID    = "wait:"
 )
 
 // An access is how statements of one kind get on with the table of names: rights may permit some of them. mu of
@@ -156,7 +157,7 @@ func (n Names) Key(row Row) string { return n.texts[nameID{row.Region, keyID + r
 
 // Process returns what the process that holds a row calls itself, or "".
 func (n Names) Process(row Row) string {
-	return n.texts[nameID{row.Region, processID + clientOf(row.Holder)}]
+	return n.texts[nameID{row.Region, processID + ClientOf(row.Holder)}]
 }
 
 // NamesOf reads the names of rows, as far as there are any, by one statement.
@@ -164,7 +165,7 @@ func (t *Table) NamesOf(ctx context.Context, rows []Row) Names {
 	ids := make(map[string]bool)
 	for _, row := range rows {
 		ids[keyID+row.LockKey] = true
-		if client := clientOf(row.Holder); client != "" {
+		if client := ClientOf(row.Holder); client != "" {
 			ids[processID+client] = true
 		}
 	}
@@ -197,7 +198,7 @@ func (t *Table) readNames(ctx context.Context, limit time.Duration, ids []string
 // most once in five minutes for each client, unless that has no name yet, and only if the row is old enough to have
 // one.
 func (t *Table) Process(ctx context.Context, row Row) string {
-	client := clientOf(row.Holder)
+	client := ClientOf(row.Holder)
 	if client == "" {
 		return ""
 	}
@@ -220,7 +221,7 @@ func (t *Table) Process(ctx context.Context, row Row) string {
 
 // KnownProcess returns what the process that has a holder calls itself, as far as that is known without the database.
 func (t *Table) KnownProcess(holder string) string {
-	name, _ := t.named.process(clientOf(holder), false)
+	name, _ := t.named.process(ClientOf(holder), false)
 	return name
 }
 
@@ -242,10 +243,10 @@ func (k *knownNames) process(client string, old bool) (name string, ask bool) {
 
 // IsOwn reports whether a CLIENT_ID is of this client. That of "web-7" is not of "web", although it begins with
 // "web-".
-func (t *Table) IsOwn(holder string) bool { return clientOf(holder) == t.holders.client }
+func (t *Table) IsOwn(holder string) bool { return ClientOf(holder) == t.holders.client }
 
-// clientOf returns the client id in a CLIENT_ID of sqllock, or "" for that of another program.
-func clientOf(holder string) string {
+// ClientOf returns the client id in a CLIENT_ID of sqllock, or "" for that of another program.
+func ClientOf(holder string) string {
 	n := len(holder) - acquisitionDigits - 1
 	if n <= 0 || holder[n] != '-' || strings.Trim(holder[n+1:], "0123456789abcdef"+dialect.KeptMark) != "" {
 		return ""

@@ -58,7 +58,7 @@ func TestNames_ClientID(t *testing.T) {
 		"-0123456789a":                         "",
 		"":                                     "",
 	} {
-		if got := clientOf(holder); got != want {
+		if got := ClientOf(holder); got != want {
 			t.Errorf("%s: client %q, want %q", holder, got, want)
 		}
 	}

@@ -298,7 +298,7 @@ type statements struct {
 	pin                                                                        statement // "" if no server can say it
 	renewAll, keepAll, releaseAll                                              many
 	release, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
-	writeNames, writeName, names, allNames, oldNames, deleteNames              statement
+	writeNames, writeName, names, allNames, waits, oldNames, deleteNames       statement
 	runs, runsOf, addToName                                                    statement
 	cluster, clusterVariables, beforeCurrent, afterCurrent                     string
 }
@@ -448,6 +448,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{texts.Runs, &all.runs},
 		{texts.RunsOf, &all.runsOf},
 		{texts.AddToName, &all.addToName},
+		{texts.Waits, &all.waits},
 		{texts.OldNames, &all.oldNames},
 		{texts.DeleteNames, &all.deleteNames},
 	}...)

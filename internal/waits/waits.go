@@ -1,8 +1,9 @@
-// Package waits reports the callers of a registry that wait for a lock for long: one event for a key at a time, however
-// many callers wait for it, and again at growing intervals.
+// Package waits knows the callers of a registry that wait for a lock. It reports those that wait for long: one event for a
+// key at a time, however many callers wait for it, and again at growing intervals.
 package waits
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -25,9 +26,9 @@ const (
 )
 
 // A Tracker knows the callers of a registry that wait. It has a timer while there are any, and no goroutine. A nil Tracker
-// reports nothing. All methods are safe for concurrent use.
+// knows none. All methods are safe for concurrent use.
 type Tracker struct {
-	after  time.Duration
+	after  time.Duration // negative: nothing is reported
 	report []func(context.Context, observe.Wait)
 	// processOf returns the process of a holder, or "".
 	processOf func(holder string) string
@@ -68,12 +69,9 @@ type Place struct {
 }
 
 // New returns a tracker that reports a wait once it has lasted for that long, to all observers that have a function for it. If
-// there are none, it logs. processOf returns the process of a holder, or "". If after is
-// negative New returns nil. With secret, the log has the LOCK_KEY instead of the key.
+// there are none, it logs. If after is negative, it reports none. processOf returns the process of a holder, or "". With
+// secret, the log has the LOCK_KEY instead of the key.
 func New(after time.Duration, observers []*observe.Observer, processOf func(holder string) string, secret bool) *Tracker {
-	if after < 0 {
-		return nil
-	}
 	t := &Tracker{after: after, processOf: processOf, keys: make(map[string]*queue)}
 	for _, one := range observers {
 		if one.Waiting != nil {
@@ -87,6 +85,42 @@ func New(after time.Duration, observers []*observe.Observer, processOf func(hold
 		})
 	}
 	return t
+}
+
+// A Long is a lock for which callers have waited for long.
+type Long struct {
+	Key, LockKey string
+	Waited       time.Duration // by the first of them
+	Callers      int
+}
+
+// Long returns the locks for which callers have waited for at least that long, those with the longest wait first.
+func (t *Tracker) Long(least time.Duration) (long []Long) {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for lockKey, q := range t.keys {
+		one := Long{LockKey: lockKey}
+		for c := range q.callers {
+			waited := now.Sub(c.began)
+			if waited < least {
+				continue
+			}
+			if one.Callers++; waited > one.Waited || one.Callers == 1 {
+				one.Key, one.Waited = c.at.Key, waited
+			}
+		}
+		if one.Callers > 0 {
+			long = append(long, one)
+		}
+	}
+	slices.SortFunc(long, func(a, b Long) int {
+		return cmp.Or(cmp.Compare(b.Waited, a.Waited), strings.Compare(a.LockKey, b.LockKey))
+	})
+	return long
 }
 
 // Of returns the tracker of a *sqllock.Registry: package sqllock sets it.
@@ -154,7 +188,7 @@ func (t *Tracker) removeLocked(c *Caller) {
 	if delete(q.callers, c); len(q.callers) == 0 {
 		delete(t.keys, c.at.LockKey)
 	}
-	if len(t.keys) == 0 {
+	if len(t.keys) == 0 && t.timer != nil {
 		t.timer.Stop()
 		t.due = time.Time{}
 	}
@@ -162,6 +196,9 @@ func (t *Tracker) removeLocked(c *Caller) {
 
 // armLocked has the timer run at a time, or earlier if it is to.
 func (t *Tracker) armLocked(at time.Time) {
+	if t.after < 0 {
+		return
+	}
 	if at.Before(t.rest) {
 		at = t.rest
 	}

@@ -126,6 +126,33 @@ var nameTests = []test{
 		f.must(r.Close(f.Context()))
 		f.is((<-waiting).err, sqllock.ErrClosed)
 	}),
+	inEachCell("AnotherProcessSeesWhoWaits", func(f *fixture) {
+		r := f.naming(sqllock.RegistryOptions{Application: "orders"})
+		other := f.process()
+		odd := "Bestellung/ü \x00 \"\\ 🔒"
+		lease := f.acquire(f.obtainKey(f.registryOver(other, sqllock.RegistryOptions{TTL: ttl}), odd))
+		waiting := f.waiter(f.Context(), f.obtainKey(r, odd).Lock)
+		w := f.waiters(other, 1)[0]
+		if w.LockKey != check.Value(other.LockKey(odd))(f) || w.Key != odd || w.ClientID != r.Repository().ClientID() || w.Callers != 1 || w.Waited < 5*time.Second {
+			f.Errorf("%+v", w)
+		}
+		equal(f, "application", w.Process.Application, "orders")
+		equal(f, "rows", f.count("ID LIKE 'wait:%'"), 1)
+		f.must(lease.Unlock(f.Context()))
+		f.must(f.leaseOf(waiting).Unlock(f.Context()))
+		f.waiters(other, 0)
+		for f.count("ID LIKE 'wait:%'") > 0 { // a database that is busy may not do it at once
+			check.Value(f.cell.DB.ExecContext(f.Context(), "UPDATE INT_LOCK_NAME SET SEEN = '1990-01-01 00:00:00' WHERE REGION = '"+f.region+"'"))(f)
+			f.must(check.ErrorOf(r.DeleteExpired(f.Context())))
+			f.pause(10 * time.Millisecond)
+		}
+	}),
+	inVirtualTime("AWaiterWithoutNamesWritesNone", func(f *fixture) {
+		silent := f.naming(sqllock.RegistryOptions{DisableNames: true})
+		f.acquire(f.obtainKey(f.naming(sqllock.RegistryOptions{}), "k"))
+		f.is(check.ErrorOf(f.obtainKey(silent, "k").TryLockFor(f.Context(), 20*time.Second)), sqllock.ErrNotAcquired)
+		equal(f, "waiters", f.count("ID LIKE 'wait:%'"), 0)
+	}),
 	once("OldNamesAreDeleted", func(f *fixture) {
 		r := f.naming(sqllock.RegistryOptions{})
 		f.acquire(f.obtainKey(r, "old"))
@@ -235,6 +262,18 @@ func (f *fixture) aged(lockKey string, age time.Duration) {
 func (f *fixture) lockKey(r *sqllock.Registry, key string) string {
 	f.Helper()
 	return check.Value(r.Repository().LockKey(key))(f)
+}
+
+// waiters returns the waiters of the region, once there are n.
+func (f *fixture) waiters(r *sqllock.Repository, n int) []sqllock.Waiter {
+	f.Helper()
+	for {
+		all := slices.DeleteFunc(r.Waiters(f.Context()), func(w sqllock.Waiter) bool { return w.Region != f.region })
+		if len(all) == n {
+			return all
+		}
+		f.pause(50 * time.Millisecond)
+	}
 }
 
 // count returns how many names of the region there are for which a condition holds.

@@ -1,0 +1,77 @@
+package locktable
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// A Wait is the callers of one process that wait for one lock for long.
+type Wait struct {
+	Region  string
+	LockKey string
+	Holder  string        // what the process's registry has in place of a CLIENT_ID
+	Waited  time.Duration // by the caller that has waited for the longest time
+	Callers int
+}
+
+// A written wait is how long a process has waited for a LOCK_KEY when the row was written, in seconds, and how many
+// callers have. Readers add the age of the row: no clocks of hosts are compared.
+type writtenWait [2]int64
+
+// WriteWaits writes what callers of this process wait for, under an ID that no other registry has: as many of waits as
+// one row has room for. For none it writes that there is none. names are names of keys to be written with it, by
+// LOCK_KEY. It reports whether it has.
+func (t *Table) WriteWaits(ctx context.Context, holder string, waits []Wait, names map[string]string) bool {
+	rows := []Claim{{LockKey: waitID + holder, Holder: encodeWaits(waits)}}
+	for lockKey, key := range names {
+		rows = append(rows, Claim{LockKey: keyID + lockKey, Holder: encodeName(key)})
+	}
+	return t.writeNames(ctx, rows)
+}
+
+// encodeWaits returns the first of waits, as many as NAME can keep.
+func encodeWaits(waits []Wait) string {
+	written, text := make(map[string]writtenWait), "{}"
+	for _, w := range waits {
+		written[w.LockKey] = writtenWait{int64(w.Waited / time.Second), int64(w.Callers)}
+		longer, _ := json.Marshal(written) // it has only what JSON has, too
+		if !NameFits(string(longer)) {
+			break
+		}
+		text = string(longer)
+	}
+	return inASCII(text)
+}
+
+// Waits reads what processes wait for, of every region, and the names of the keys and of the processes. It reads nothing
+// more than the table of names.
+func (t *Table) Waits(ctx context.Context) ([]Wait, Names) {
+	waits, _ := sendName(ctx, t, &t.named.reading, t.pool.Try, namesTimeout, func(ctx context.Context, db executor) (waits []Wait, err error) {
+		err = query(ctx, db, t.statements.waits, values{}, func(rows *sql.Rows) error {
+			var region, id, text string
+			var age sql.NullInt64
+			if err := rows.Scan(&region, &id, &text, &age); err != nil {
+				return err
+			}
+			holder, _ := strings.CutPrefix(id, waitID)
+			var written map[string]writtenWait
+			_ = json.Unmarshal([]byte(decodeName(text)), &written) // a version that writes something else is not known
+			for lockKey, w := range written {
+				waits = append(waits, Wait{region, lockKey, holder, time.Duration(w[0])*time.Second + max(micros(age), 0), int(w[1])})
+			}
+			return nil
+		})
+		return waits, err
+	})
+	rows := make([]Row, len(waits))
+	for i, w := range waits {
+		rows[i] = w.Row()
+	}
+	return waits, t.NamesOf(ctx, rows)
+}
+
+// Row returns the row that the process would have, by which [Names] are asked for.
+func (w Wait) Row() Row { return Row{Region: w.Region, LockKey: w.LockKey, Holder: w.Holder} }
