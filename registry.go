@@ -122,6 +122,8 @@ type RegistryOptions struct {
 	// second or two. So tools, [Row] and [HeldError] show names instead of hashes and CLIENT_IDs, on every host.
 	//   - It writes in the background, 100 names at a time and once a second at most. Only if the row of a lock stays for a second
 	//     or more, for its minimum hold, Unlock writes the name itself, and waits for that for 250 ms at most.
+	//   - While callers have waited for longer than five seconds, it writes for which locks and how long, every five seconds at
+	//     most, for all of them in one row: see [Repository.Waiters].
 	//   - Where the table is missing, or the user has no rights on it, nothing is written, and no call fails. The process tries again
 	//     after 15 minutes.
 	//   - A key of more than 1000 characters is cut, and ends in "...": only its LOCK_KEY can stand for it then. Application and

@@ -33,7 +33,6 @@ func Ahead(rows []sqllock.Row) (ahead []sqllock.Row, by time.Duration) {
 // Behind returns the rows of other programs that were written between two readings, and had an end before the first
 // one: for sqllock they are free as soon as they are written. It also returns by how much at most.
 func Behind(before, after Reading) (behind []sqllock.Row, by time.Duration) {
-	type place struct{ region, lockKey string }
 	old := make(map[place]sqllock.Row, len(before.Rows))
 	for _, row := range before.Rows {
 		old[place{row.Region, row.LockKey}] = row

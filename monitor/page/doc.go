@@ -18,7 +18,7 @@
 // # What it costs
 //
 // Viewers share what was read. While the page has viewers, one statement a second reads at most
-// [Options.Limit] rows, and another one their names, less often if they take long: the answers take at
+// [Options.Limit] rows, another one their names, and a third one which processes wait for long, less often if they take long: the answers take at
 // most a tenth of the time. Nothing is read while it has none, or while the browser hides the page.
 //
 // # Unlocking

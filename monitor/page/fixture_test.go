@@ -109,6 +109,12 @@ type locks struct {
 			Terms int
 		}
 	}
+	Waiters []struct {
+		Key, Region string
+		ClientID    string  `json:"client_id"`
+		Waited      float64 `json:"waited_seconds"`
+		Callers     int
+	}
 	Jobs []job
 	Runs []struct {
 		Key, Region           string

@@ -21,6 +21,7 @@ type report struct {
 	Pages    int           `json:"pages"`
 	Locks    []rowView     `json:"locks"`
 	Here     here          `json:"here"`
+	Waiters  []waiterView  `json:"waiters"`
 	Leaders  []leaderView  `json:"leaders"`
 	Events   []event       `json:"events"`
 	Findings []Finding     `json:"findings"`
@@ -58,7 +59,7 @@ func (p *page) serveJSON(w http.ResponseWriter, r *http.Request) {
 	answer := report{
 		Error: v.Failed, Region: v.Region, More: v.More, Matches: v.Matches, Page: v.Page, Pages: v.Pages,
 		Locks: listed(v.Rows), Here: here{v.HereHeld, v.HereWait, listed(v.Waits)},
-		Leaders: listed(v.Leaders), Events: listed(v.Events), Findings: listed(v.Findings), Renewals: v.Renewals.json(),
+		Waiters: listed(v.Waiters), Leaders: listed(v.Leaders), Events: listed(v.Events), Findings: listed(v.Findings), Renewals: v.Renewals.json(),
 		Jobs: listed(v.Jobs), Runs: listed(v.Runs), Hour: listed(v.Hour.Minutes), Seen: v.Seen,
 	}
 	answer.Held, answer.Kept, answer.Expired, answer.Finished = v.Counts["held"], v.Counts["kept"], v.Counts["expired"], v.Counts["finished"]

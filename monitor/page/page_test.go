@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -82,6 +83,40 @@ func TestWhatIsShown(t *testing.T) {
 			if err := <-waited; !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// TestLongWaits has callers of another process wait for a lock that this one holds, and for one without a row.
+func TestLongWaits(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		must(t, check.ErrorOf(f.registry.Lock(f.Context(), "orders/42")))
+		other := f.process("web-2:4711", sqllock.DefaultRegion)
+		ctx, cancel := context.WithCancel(f.Context())
+		var callers sync.WaitGroup
+		for range 2 {
+			callers.Go(func() { _, _ = other.Lock(ctx, "orders/42") })
+		}
+		h := f.handler()
+		time.Sleep(4 * time.Second)
+		if w := f.json(h, "").Waiters; len(w) != 0 {
+			t.Errorf("after 4 s: %+v", w)
+		}
+		time.Sleep(41 * time.Second)
+		w := f.json(h, "").Waiters
+		if len(w) != 1 || w[0].Key != "orders/42" || w[0].ClientID != "web-2:4711" || w[0].Callers != 2 || w[0].Waited < 44 || w[0].Waited > 45 {
+			t.Errorf("after 45 s: %+v", w)
+		}
+		check.Contains(t, f.get(h, "/").Body.String(), "2 wait for <span", "Long waits", fmt.Sprint("pid ", os.Getpid(), "</bdi> waits"), ", 2 callers")
+		check.Contains(t, f.get(h, "/?key=orders%2F42").Body.String(), "Long waits", ", 2 callers")
+		if strings.Contains(f.get(h, "/?key=invoices").Body.String(), "Long waits") {
+			t.Error("another lock shows the waiters, too")
+		}
+		cancel()
+		callers.Wait()
+		time.Sleep(3 * time.Second)
+		if w := f.json(h, "").Waiters; len(w) != 0 {
+			t.Errorf("at the end: %+v", w)
 		}
 	})
 }

@@ -37,6 +37,16 @@ type snapshot struct {
 	waiting map[string]waiters // by LOCK_KEY
 	runs    []runs.Run         // of jobs
 	runsAt  time.Time          // when these were read
+	waits   []sqllock.Waiter   // of all processes
+	waitsOf listing.Waiters    // the same, by lock
+}
+
+// passed returns by how much the times of what was read have moved, or 0 if that is not known.
+func (s snapshot) passed() time.Duration {
+	if s.at.IsZero() || s.err != nil {
+		return 0
+	}
+	return time.Since(s.at)
 }
 
 type rowID struct{ lockKey, holder string }
@@ -142,12 +152,14 @@ func (r *reader) send(turn time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	rows, err := r.registry.Repository().ListFirst(ctx, r.limit+1)
+	var waits []sqllock.Waiter
 	if err == nil {
 		r.readRuns(ctx)
+		waits = r.registry.Repository().Waiters(ctx)
 	}
 	answered := time.Now()
 	if err == nil {
-		r.keep(rows, answered)
+		r.keep(rows, waits, answered)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,8 +173,8 @@ func (r *reader) send(turn time.Duration) {
 }
 
 // keep makes rows the last snapshot. Only one goroutine calls it at a time.
-func (r *reader) keep(rows []sqllock.Row, at time.Time) {
-	s := snapshot{at: at, here: make(map[rowID]sqllock.Held), waiting: make(map[string]waiters)}
+func (r *reader) keep(rows []sqllock.Row, waits []sqllock.Waiter, at time.Time) {
+	s := snapshot{at: at, waits: waits, waitsOf: listing.WaitersOf(waits), here: make(map[rowID]sqllock.Held), waiting: make(map[string]waiters)}
 	if s.more = len(rows) > r.limit; s.more {
 		rows = rows[:r.limit]
 	}

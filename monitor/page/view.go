@@ -47,6 +47,7 @@ type view struct {
 
 	Leaders  []leaderView
 	Waits    []waitView
+	Waiters  []waiterView // of the lock whose page it is, or of all
 	Events   []event
 	Renewals renewals
 	Recorder bool
@@ -87,6 +88,8 @@ type rowView struct {
 	Seat    string           `json:"seat,omitempty"` // which row of it
 
 	Name, Client, Number string    `json:"-"` // safe to show
+	Waiters              int       `json:"-"` // callers of all processes that wait for long
+	Waited               float64   `json:"-"` // by the first of them
 	Count                string    `json:"-"` // of permits or readers, or ""
 	Others               int       `json:"-"` // rows of the same lock
 	HeldFor              float64   `json:"-"`
@@ -119,6 +122,19 @@ type waitView struct {
 	Callers int    `json:"callers"`
 }
 
+// A waiterView is a process that waits for a lock for long. The JSON form is documented in docs/page.md.
+type waiterView struct {
+	Key      *string          `json:"key"`
+	LockKey  string           `json:"lock_key"`
+	Region   string           `json:"region"`
+	ClientID string           `json:"client_id"`
+	Process  *sqllock.Process `json:"process"`
+	Waited   float64          `json:"waited_seconds"`
+	Callers  int              `json:"callers"`
+
+	Name, By string `json:"-"` // safe to show
+}
+
 // view returns what a viewer with a query sees.
 func (p *page) view(ctx context.Context, q query) view {
 	s := p.reader.read(ctx)
@@ -141,6 +157,7 @@ func (p *page) view(ctx context.Context, q query) view {
 	p.reader.nameIn(v.Events)
 	v.Leaders, v.Runs = p.leaders(s, kept.elections), p.runsOf(q, s)
 	p.addRows(ctx, &v, s)
+	v.addWaiters(s)
 	if q.Lock != (lockID{}) {
 		p.addLock(&v, kept)
 	}
@@ -168,6 +185,26 @@ func (v *view) addCounts(s snapshot, keys *strings.Replacer) {
 	}
 	sortWaits(v.Waits)
 	v.Here = v.Recorder || v.HereHeld+v.HereWait > 0
+}
+
+// addWaiters adds the processes that wait for the lock whose page it is, or for any.
+func (v *view) addWaiters(s snapshot) {
+	for _, w := range s.waits {
+		if of := v.Query.Lock; of != (lockID{}) && (w.Region != of.Region || w.LockKey != of.LockKey) {
+			continue
+		}
+		one := waiterView{
+			LockKey: w.LockKey, Region: w.Region, ClientID: w.ClientID, Waited: seconds(w.Waited + s.passed()), Callers: w.Callers,
+			Name: listing.WaitedFor(w), By: listing.WaitedBy(w),
+		}
+		if w.Key != "" {
+			one.Key = &w.Key
+		}
+		if w.Process != (sqllock.Process{}) {
+			one.Process = &w.Process
+		}
+		v.Waiters = append(v.Waiters, one)
+	}
 }
 
 // addRows adds the rows of the viewer's page.
@@ -202,10 +239,7 @@ func (p *page) addRows(ctx context.Context, v *view, s snapshot) {
 
 // row returns the line of a lock for the viewer with a query.
 func (p *page) row(q query, g listing.Group, s snapshot) rowView {
-	l := g.Lock
-	if !s.at.IsZero() && s.err == nil {
-		l = l.After(time.Since(s.at))
-	}
+	l := g.Lock.After(s.passed())
 	client, number := l.Holder()
 	row := rowView{
 		ID: idOf(l), LockKey: l.LockKey, Region: l.Region, State: l.State(), Holder: l.Row.Holder,
@@ -214,6 +248,8 @@ func (p *page) row(q query, g listing.Group, s snapshot) rowView {
 		Name: l.Name(), Client: printable.Text(client), Number: number,
 		Hashed: l.Key == "", Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3, Ended: seconds(-l.Left),
 	}
+	callers, longest := listing.Total(s.waitsOf.Of(l))
+	row.Waiters, row.Waited = callers, seconds(longest+s.passed())
 	if l.Region == p.registry.Repository().Region() {
 		row.Waiting = s.waiting[l.LockKey].count
 	}

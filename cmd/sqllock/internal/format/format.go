@@ -33,6 +33,14 @@ func Duration(d time.Duration) string {
 	}
 }
 
+// Waiters returns how many callers wait and for how long, as "3 for 45s", or "" if none does.
+func Waiters(callers int, longest time.Duration) string {
+	if callers == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d for %s", callers, Duration(longest))
+}
+
 // Printable returns text that is safe for a terminal and for a script that splits at
 // tabs and lines. A table can contain any text; if it has control characters, the
 // result is quoted.

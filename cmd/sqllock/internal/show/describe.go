@@ -95,6 +95,9 @@ func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, 
 	}
 	row, ok := rows[key]
 	d := description{viewOfKey(flags, r, key, row, ok), r.Layout().String(), []seatView{}, []seatView{}, []seatView{}, nil}
+	own := []rowView{d.rowView}
+	addWaiters(r.Waiters(ctx), own)
+	d.rowView = own[0]
 	if run, found := runs.Of(ctx, r, key); found {
 		v := viewOfRun(run)
 		d.Run = &v
@@ -160,6 +163,9 @@ func (d description) write(w io.Writer) error {
 		line("client id", textOf(d.row.Holder))
 		line("acquired", d.ageText())
 		line("time left", d.leftText())
+	}
+	for i, w := range d.Waiters {
+		line([]string{"waited for", ""}[min(i, 1)], w.text())
 	}
 	for _, list := range []struct {
 		name string

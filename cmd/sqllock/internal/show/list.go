@@ -70,6 +70,7 @@ func List(flags *connect.Flags) *cobra.Command {
 				printAhead(cmd, locks)
 				rows := viewsOf(l.wanted(locks))
 				addPins(cmd.Context(), r, rows)
+				addWaiters(r.Waiters(cmd.Context()), rows)
 				if !l.asJSON {
 					printPins(cmd, rows)
 				}
@@ -181,8 +182,11 @@ func writeTable(w io.Writer, rows []rowView, width int) error {
 		return err
 	}
 	var hidden []string
+	if !slices.ContainsFunc(rows, func(v rowView) bool { return len(v.Waiters) > 0 }) {
+		hidden = append(hidden, waitersColumn)
+	}
 	if !slices.ContainsFunc(rows, func(v rowView) bool { return v.Process != nil }) {
-		hidden = []string{clientColumn} // it is the column HOLDER
+		hidden = append(hidden, clientColumn) // it is the column HOLDER
 	}
 	rendered := renderTable(rows, hidden...)
 	for _, column := range []string{lockKeyColumn, clientColumn} {
@@ -195,7 +199,7 @@ func writeTable(w io.Writer, rows []rowView, width int) error {
 	return err
 }
 
-const lockKeyColumn, clientColumn = "Lock key", "Client ID"
+const lockKeyColumn, clientColumn, waitersColumn = "Lock key", "Client ID", "Waiting"
 
 func renderTable(rows []rowView, hidden ...string) string {
 	t := table.NewWriter()
@@ -205,7 +209,7 @@ func renderTable(rows []rowView, hidden ...string) string {
 		columns[i] = table.ColumnConfig{Name: name, Hidden: true}
 	}
 	t.SetColumnConfigs(columns)
-	t.AppendHeader(table.Row{"Key", lockKeyColumn, "Region", "Holder", clientColumn, "Acquired", "Time left", "State"})
+	t.AppendHeader(table.Row{"Key", lockKeyColumn, "Region", "Holder", clientColumn, "Acquired", "Time left", "State", waitersColumn})
 	for _, v := range rows {
 		key := v.nameText()
 		if slices.Contains(hidden, lockKeyColumn) {
@@ -213,7 +217,7 @@ func renderTable(rows []rowView, hidden ...string) string {
 		}
 		t.AppendRow(table.Row{
 			key, format.Printable(v.LockKey), format.Printable(v.Region), v.processText(), textOf(v.row.Holder),
-			v.ageText(), v.leftText(), v.State,
+			v.ageText(), v.leftText(), v.State, v.waitersText(),
 		})
 	}
 	return t.Render()

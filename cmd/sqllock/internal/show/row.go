@@ -30,6 +30,7 @@ type rowView struct {
 	Left    *float64     `json:"left_seconds"`
 	Expired bool         `json:"expired"`
 	Pinned  *pinView     `json:"pinned"`
+	Waiters []waiterView `json:"waiters"` // nil if they were not asked for
 
 	row  sqllock.Row
 	seat listing.Seat

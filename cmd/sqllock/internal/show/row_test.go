@@ -31,5 +31,12 @@ func TestTable(t *testing.T) {
 	for _, width := range []int{200, 150, 100} {
 		check.Must(t, writeTable(&out, viewsOf(listing.Named(table, nil)), width))
 	}
+	rows = viewsOf(listing.Named(table, nil))
+	addWaiters([]sqllock.Waiter{
+		{Region: "DEFAULT", LockKey: table[0].LockKey, ClientID: "app", Waited: 45 * time.Second, Callers: 2},
+		{Region: "DEFAULT", LockKey: table[0].LockKey, ClientID: "web", Waited: 9 * time.Second, Callers: 1},
+		{Region: "other", LockKey: table[0].LockKey, ClientID: "web", Waited: time.Hour, Callers: 1},
+	}, rows)
+	check.Must(t, writeTable(&out, rows, 200))
 	golden.Check(t, "testdata/tables.txt", out.String())
 }

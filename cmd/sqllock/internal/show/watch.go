@@ -19,7 +19,7 @@ func (l *list) follow(cmd *cobra.Command, r *sqllock.Repository) error {
 	ctx, w := cmd.Context(), cmd.OutOrStdout()
 	write := (&changes{list: l}).write
 	if _, isTerminal := format.TerminalWidth(w); isTerminal && !l.asJSON {
-		write = l.redraw
+		write = func(w io.Writer, locks []listing.Lock) error { return l.redraw(w, locks, r.Waiters(ctx)) }
 	}
 	failed := ""
 	for n := 0; ; n++ {
@@ -51,11 +51,12 @@ func (l *list) follow(cmd *cobra.Command, r *sqllock.Repository) error {
 }
 
 // redraw replaces what is on the terminal by a table.
-func (l *list) redraw(w io.Writer, locks []listing.Lock) error {
+func (l *list) redraw(w io.Writer, locks []listing.Lock, waiters []sqllock.Waiter) error {
 	const cleared = "\x1b[2J\x1b[H"
 	width, _ := format.TerminalWidth(w)
-	screen := bytes.NewBufferString(cleared)
-	if err := writeTable(screen, viewsOf(l.wanted(locks)), width); err != nil {
+	screen, rows := bytes.NewBufferString(cleared), viewsOf(l.wanted(locks))
+	addWaiters(waiters, rows)
+	if err := writeTable(screen, rows, width); err != nil {
 		return err
 	}
 	_, err := screen.WriteTo(w)

@@ -77,6 +77,9 @@ func (m *model) alone() (lines []string, chosen int) {
 		lines = m.field(lines, "held", d.Count())
 	}
 	lines = m.runFields(lines, d.Group)
+	for _, w := range m.waits.Of(d.Lock) {
+		lines = m.field(lines, "waited for", "by "+listing.WaitedBy(w)+": "+format.Waiters(w.Callers, w.Waited))
+	}
 	for i, l := range d.Rows {
 		if d.free {
 			break

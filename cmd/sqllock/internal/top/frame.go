@@ -11,6 +11,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/internal/listing"
 )
@@ -89,7 +90,7 @@ func (m *model) lines() []string {
 	lines := []string{l.titles(m.order)}
 	for _, g := range m.shown[m.top:min(m.top+m.page(), len(m.shown))] {
 		g.Lock = m.aged(g.Lock)
-		line := l.line(g)
+		line := l.line(g, m.waits.Of(g.Lock))
 		switch {
 		case lockOf(g) == m.selected:
 			line = reversed.Styled(ansi.Strip(line))
@@ -209,10 +210,13 @@ func (l layout) titles(by listing.Order) string {
 }
 
 // line returns the line of a lock.
-func (l layout) line(lock listing.Group) string {
+func (l layout) line(lock listing.Group, waiters []sqllock.Waiter) string {
 	count, others := "", ""
 	if lock.Kind != "" {
 		count = " " + lock.Count()
+	}
+	if callers, longest := listing.Total(waiters); callers > 0 {
+		count += fmt.Sprintf(", %d wait %s", callers, format.Duration(longest))
 	}
 	if len(lock.Rows) > 1 {
 		others = fmt.Sprintf(", +%d", len(lock.Rows)-1)

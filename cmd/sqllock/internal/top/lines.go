@@ -42,10 +42,10 @@ func printTable(w io.Writer, now reading, by listing.Order) error {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "KEY\tREGION\tHOLDER\tAGE\tLEFT\tSTATE\tPROCESS") // Flush returns the error
+	_, _ = fmt.Fprintln(t, "KEY\tREGION\tHOLDER\tAGE\tLEFT\tSTATE\tPROCESS\tWAITING") // Flush returns the error
 	for _, l := range now.locks {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name(), format.Printable(l.Region), format.Printable(l.Row.Holder),
-			format.Duration(l.HeldFor()), left(l), l.State(), cmp.Or(format.Printable(l.Process.String()), "-"))
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", l.Name(), format.Printable(l.Region), format.Printable(l.Row.Holder),
+			format.Duration(l.HeldFor()), left(l), l.State(), cmp.Or(format.Printable(l.Process.String()), "-"), cmp.Or(format.Waiters(listing.Total(now.waits.Of(l))), "-"))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -65,6 +65,14 @@ func summary(now reading) string {
 		if n[state] > 0 {
 			text += fmt.Sprintf(", %d %s", n[state], state)
 		}
+	}
+	waiting := 0
+	for _, waiters := range now.waits {
+		callers, _ := listing.Total(waiters)
+		waiting += callers
+	}
+	if waiting > 0 {
+		text += fmt.Sprintf(", %d waiting for long", waiting)
 	}
 	if now.more {
 		text += ", and more rows"

@@ -153,6 +153,27 @@ func TestSeats(t *testing.T) {
 	}
 }
 
+// TestWaiters shows processes that wait for a lock and for a semaphore.
+func TestWaiters(t *testing.T) {
+	t.Parallel()
+	web := sqllock.Process{Application: "shop", Version: "1.4.2", Host: "web-7", PID: 4711}
+	m, _ := shown(t)
+	now := someLocks()
+	now.locks = append(now.locks, listing.Named([]sqllock.Row{{Region: "DEFAULT", LockKey: "render permit 1", Holder: "h1", Age: time.Minute, Left: 9 * time.Second}}, nil)...)
+	now.waits = listing.WaitersOf([]sqllock.Waiter{
+		{Region: "DEFAULT", LockKey: now.locks[0].LockKey, ClientID: "web-7:4711", Process: web, Waited: 45 * time.Second, Callers: 3},
+		{Region: "DEFAULT", LockKey: now.locks[0].LockKey, ClientID: "\x1b[2J", Waited: 6 * time.Second, Callers: 1},
+		{Region: "DEFAULT", LockKey: "render", ClientID: "web-8:1", Waited: time.Hour, Callers: 1},
+		{Region: "other", LockKey: "nightly-report", ClientID: "web-8:1", Waited: time.Hour, Callers: 1},
+	})
+	m.Update(now)
+	text := screen(m, 110, 9) + screen(m, 60, 9)
+	press(m, "/orders<enter><enter>")
+	var lines strings.Builder
+	check.Must(t, printTable(&lines, now, listing.Oldest))
+	golden.Check(t, filepath.Join("testdata", "waiters.txt"), text+screen(m, 110, 14)+lines.String())
+}
+
 // TestHistory shows what has become of the holders of a lock, with its details open all the time.
 func TestHistory(t *testing.T) {
 	t.Parallel()

@@ -13,6 +13,7 @@ import (
 type reading struct {
 	at    time.Time
 	locks []listing.Lock
+	waits listing.Waiters
 	more  bool // there are more rows than the limit
 	took  time.Duration
 	err   error
@@ -53,6 +54,9 @@ func (r repository) read(ctx context.Context) reading {
 	}
 	rows = rows[:min(len(rows), r.limit)]
 	now.locks = listing.Named(rows, r.known)
+	if err == nil {
+		now.waits = listing.WaitersOf(r.rows.Waiters(ctx))
+	}
 	return now
 }
 
