@@ -98,7 +98,8 @@
     let next = every;
     try {
       const timeout = setTimeout(() => request.abort(), 20000);
-      const response = await fetch(live.dataset.src, { cache: 'no-store', signal: request.signal, redirect: 'error' })
+      // A browser refuses to fetch an address with a password, which a relative one has if the page was opened with one.
+      const response = await fetch(new URL(live.dataset.src, location.origin + location.pathname), { cache: 'no-store', signal: request.signal, redirect: 'error' })
         .finally(() => clearTimeout(timeout));
       if (!response.ok) throw new Error('status ' + response.status);
       const text = await response.text();
@@ -128,7 +129,7 @@
   // show fetches what another address shows, without loading the page.
   async function show(address, push) {
     const url = new URL(address, location.href);
-    if (push) history.pushState(null, '', url); else history.replaceState(null, '', url);
+    if (push) history.pushState(null, '', address); else history.replaceState(null, '', address); // with the password of the page's own address
     for (const [id, name] of [['json', 'locks.json'], ['refresh', './']]) {
       document.getElementById(id).href = name + url.search;
     }

@@ -3,6 +3,7 @@ package browser_test
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -331,7 +332,25 @@ func TestNoAnswer(t *testing.T) {
 	b.run(page.SetBypassCSP(false), chromedp.Evaluate(`window.theirs = fetch; window.fetch = () => Promise.reject(new TypeError("gone"))`, nil))
 	b.shows("no answer from this page")
 	b.shows("plain-1")
+	b.run(chromedp.EmulateViewport(390, 640))
+	if squeezed := is[string](b, `[...document.querySelector(".clock").children].filter((e) => e.scrollWidth > e.offsetWidth).map((e) => e.textContent).join()`); squeezed != "" {
+		t.Errorf("on a phone too narrow for its text: %s", squeezed)
+	}
 	b.run(chromedp.Evaluate(`window.fetch = theirs; document.dispatchEvent(new Event("visibilitychange"))`, nil))
+	b.until(`document.getElementById("state").textContent === "live"`)
+	b.quiet()
+}
+
+// TestPasswordInTheAddress opens the page with a user and a password in its address, as a link to a page behind basic authentication has them.
+func TestPasswordInTheAddress(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, lockpage.Options{})
+	s.row("plain-1", "EAST", "web-1x", time.Minute, 2*time.Hour)
+	b := open(t, 900, 640)
+	b.run(chromedp.Navigate(strings.Replace(s.url, "://", "://operator:secret@", 1)))
+	b.until(`document.getElementById("state").textContent === "live"`)
+	b.run(chromedp.Focus("input[name=q]"), chromedp.KeyEvent("web-2"))
+	b.hides("plain-1")
 	b.until(`document.getElementById("state").textContent === "live"`)
 	b.quiet()
 }
