@@ -85,6 +85,8 @@ func (e *examination) checkNames(ctx context.Context) []finding {
 		err = context.Cause(ctx)
 	}
 	switch {
+	case err != nil && e.Dialect.Classify(err) == dialect.ReadOnly:
+		return nil // it is the finding of checkWrites
 	case err == nil:
 		return []finding{{good, "names", "keys and processes are named in " + e.names.Name, ""}}
 	case e.Dialect.Classify(err) == dialect.Schema:
