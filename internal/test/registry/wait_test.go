@@ -398,12 +398,14 @@ func TestWait_Waiting(t *testing.T) {
 		for _, key := range []string{"mine", "other", "other"} {
 			go func() { done <- s.registry.ExecuteLocked(t.Context(), key, nothing) }()
 		}
+		joint := check.Value(s.registry.ObtainAll("free", "other"))(t)
+		go func() { done <- joint.ExecuteLocked(t.Context(), nothing) }()
 		synctest.Wait()
-		if got, want := s.registry.Waiting(), map[string]int{"mine": 1, "other": 2}; !maps.Equal(got, want) {
+		if got, want := s.registry.Waiting(), map[string]int{"mine": 1, "other": 3, "free": 1}; !maps.Equal(got, want) {
 			t.Errorf("%v, want %v", got, want)
 		}
 		must(t, lease.Unlock(t.Context()))
-		for range 3 {
+		for range 4 {
 			must(t, <-done)
 		}
 		check.Equal(t, "keys that are waited for", len(s.registry.Waiting()), 0)
