@@ -17,6 +17,8 @@ var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	fenced  = regexp.MustCompile("(?s)```.*?```")
+	// pageName is how code names a page.
+	pageName = regexp.MustCompile(`\bdocs/[a-z-]+\.md(#[\pL\pN_-]+)?`)
 	// notInAnchor is what GitHub leaves out when it makes the anchor of a heading.
 	notInAnchor = regexp.MustCompile(`[^\pL\pN _-]`)
 )
@@ -50,6 +52,27 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 	}))
 	if followed < 100 {
 		t.Errorf("%d links", followed)
+	}
+}
+
+// TestDocs_CodeNamesPagesThatExist: comments, errors and advice lead to pages of docs, and to headings of them.
+func TestDocs_CodeNamesPagesThatExist(t *testing.T) {
+	t.Parallel()
+	named := 0
+	eachGoFile(t, func(path string) {
+		text := check.Value(os.ReadFile(path))(t)
+		for _, name := range pageName.FindAllString(string(text), -1) {
+			named++
+			page, anchor, _ := strings.Cut(name, "#")
+			if _, err := os.Stat(page); err != nil {
+				t.Errorf("%s: %s: there is no such page", path, name)
+			} else if anchor != "" && !anchorsOf(t, page)[anchor] {
+				t.Errorf("%s: %s: there is no such heading", path, name)
+			}
+		}
+	})
+	if named < 50 {
+		t.Errorf("%d names of pages", named)
 	}
 }
 
