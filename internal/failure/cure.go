@@ -23,7 +23,7 @@ type Cure struct {
 var table string
 
 // Cures returns the rows of cures.tsv, in which the signs are separated by semicolons. The first that fits an error
-// counts. docs/operations.md has them as a table.
+// counts.
 var Cures = sync.OnceValue(func() (all []Cure) {
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSpace(line), "\t")

@@ -1,7 +1,6 @@
 package docs_test
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -134,20 +132,6 @@ func anchorsOf(t *testing.T, path string) map[string]bool {
 		anchors[strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(title), ""), " ", "-")] = true
 	}
 	return anchors
-}
-
-// TestDocs_OperationsHaveEveryCure: the table of what the drivers return is that of the code, row by row.
-func TestDocs_OperationsHaveEveryCure(t *testing.T) {
-	t.Parallel()
-	page := check.Value(os.ReadFile("docs/operations.md"))(t)
-	var table strings.Builder
-	for _, c := range failure.Cures() {
-		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", strings.Join(c.Signs, "`, `"), c.Cause, c.Text)
-	}
-	_, after, _ := strings.Cut(string(page), "| code or text | what it means | try |\n|---|---|---|\n")
-	if got, _, _ := strings.Cut(after, "\n\n"); got+"\n" != table.String() {
-		t.Errorf("docs/operations.md has\n%s\nand the code\n%s", got, &table)
-	}
 }
 
 // TestDocs_OperationsNameEveryError: each sentinel has a line with its cause and its cure.
