@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ import (
 	sqllockotel "github.com/sqllock/sqllock/monitor/otel"
 	sqllockprom "github.com/sqllock/sqllock/monitor/prometheus"
 	"github.com/sqllock/sqllock/observe"
+	"github.com/sqllock/sqllock/sync/leader"
 )
 
 // gathered are the series of a registry, with their values: the count of a histogram.
@@ -85,6 +87,8 @@ var want = gathered{
 	`sqllock_leases_held{} GAUGE`:                                      2,
 	`sqllock_leases_lost_total{reason="expired"} COUNTER`:              1,
 	`sqllock_leases_lost_total{reason="taken"} COUNTER`:                1,
+	`sqllock_oldest_hold_seconds{} GAUGE`:                              0,
+	`sqllock_oldest_wait_seconds{} GAUGE`:                              0,
 	`sqllock_renewal_duration_seconds{outcome="error"} HISTOGRAM`:      1,
 	`sqllock_renewal_duration_seconds{outcome="renewed"} HISTOGRAM`:    2,
 	`sqllock_renewal_left_ratio{} GAUGE`:                               1,
@@ -159,11 +163,60 @@ func TestKeysBecomeLabelsIfTheyAreMapped(t *testing.T) {
 				`sqllock_leases_lost_total{lock="orders",reason="taken"} COUNTER`:   0,
 				`sqllock_leases_lost_total{lock="users�",reason="expired"} COUNTER`: 0,
 				`sqllock_leases_lost_total{lock="users�",reason="taken"} COUNTER`:   0,
+				`sqllock_oldest_hold_seconds{lock="orders"} GAUGE`:                  0,
+				`sqllock_oldest_hold_seconds{lock="users�"} GAUGE`:                  0,
+				`sqllock_oldest_wait_seconds{lock="orders"} GAUGE`:                  0,
+				`sqllock_oldest_wait_seconds{lock="users�"} GAUGE`:                  0,
 				`sqllock_renewal_left_ratio{} GAUGE`:                                1,
 				`sqllock_waiters{lock="orders"} GAUGE`:                              0,
 				`sqllock_waiters{lock="users�"} GAUGE`:                              0,
 			})
 		}
+	})
+}
+
+// TestTheOldestWaitAndHoldAreSeenWhileTheyLast has one lock held and waited for while others come and go, and a leader, which
+// holds its lock for as long as it lives. Rows are handed on.
+func TestTheOldestWaitAndHoldAreSeenWhileTheyLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		observers, prom, otel := both(t, nil, nil)
+		s := newStage(t, sqllock.RegistryOptions{Observers: observers, HandOff: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		elector := check.Value(leader.New(s.registry, "scheduler", nil))(t)
+		led := check.Begin(func() error {
+			return elector.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error { <-ctx.Done(); return nil })
+		})
+		expect := func(when string, hold, wait float64) {
+			t.Helper()
+			for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+				got := gather(t, registry)
+				for what, want := range map[string]float64{"hold": hold, "wait": wait} {
+					if n := got["sqllock_oldest_"+what+"_seconds{} GAUGE"]; math.Abs(n-want) > 1 { // a poll may come later
+						t.Errorf("%s, %s: the oldest %s is of %v s, want %v", who, when, what, n, want)
+					}
+				}
+			}
+		}
+		time.Sleep(time.Hour)
+		expect("only a leader", 0, 0)
+		held := check.Value(s.registry.Lock(t.Context(), "held"))(t)
+		time.Sleep(5 * time.Second)
+		waiting := check.Begin(func() error { return check.ErrorOf(s.registry.Lock(ctx, "held")) })
+		for range 4 {
+			must(t, check.Value(s.registry.Lock(t.Context(), "others"))(t).Unlock(t.Context()))
+			time.Sleep(10 * time.Second)
+		}
+		expect("a caller waits", 45, 40)
+		must(t, held.Unlock(t.Context()))
+		must(t, <-waiting)
+		expect("it was handed the lock", 0, 0)
+		time.Sleep(20 * time.Second)
+		expect("it holds it", 20, 0)
+		must(t, s.registry.Close(t.Context()))
+		cancel()
+		<-led
+		expect("closed", 0, 0)
 	})
 }
 

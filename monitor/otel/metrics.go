@@ -12,7 +12,7 @@ import (
 
 func newMetrics(meter metric.Meter, o Options) (*measure.Metrics, error) {
 	m := &measure.Metrics{Lock: o.Lock}
-	var errs [10]error
+	var errs [12]error
 	seconds := func(name, text string, bounds []float64, label string) (func(context.Context, float64, ...string), error) {
 		h, err := meter.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(text), metric.WithExplicitBucketBoundaries(bounds...))
 		return func(ctx context.Context, took float64, labels ...string) {
@@ -40,6 +40,8 @@ func newMetrics(meter metric.Meter, o Options) (*measure.Metrics, error) {
 			return nil
 		}))
 	errs[7] = observeElections(meter, &m.Elections)
+	errs[10] = observeOldest(meter, &m.Waits, "sqllock.oldest.wait", "How long the caller of this process has waited that has waited longest.", o.Lock != nil)
+	errs[11] = observeOldest(meter, &m.Holds.Oldest, "sqllock.oldest.hold", "How long this process has held the lock that it has held longest.", o.Lock != nil)
 	errs[9] = observeJobs(meter, &m.Jobs)
 	if o.Rows != nil {
 		errs[8] = observeRows(meter, o.Rows)

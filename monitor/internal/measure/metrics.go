@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/sqllock/sqllock/observe"
@@ -23,6 +24,8 @@ type Metrics struct {
 	Instruments
 	Lock      func(key string) string // returns the name of a lock; nil if there are no names
 	Left      LeastLeft
+	Waits     Oldest // those of callers that stand by are not among them
+	Holds     Holds  // nor those of leaders
 	Elections Elections
 	Jobs      Jobs
 
@@ -34,6 +37,8 @@ type Metrics struct {
 func (m *Metrics) Begin(ctx context.Context, name ...string) {
 	m.Leases(ctx, 0, name...)
 	m.Waiters(ctx, 0, name...)
+	m.Waits.Know(strings.Join(name, ""))
+	m.Holds.Know(strings.Join(name, ""))
 	for _, reason := range Losses {
 		m.Lost(ctx, 0, append([]string{string(reason)}, name...)...)
 	}
@@ -47,6 +52,9 @@ func (m *Metrics) labels(key string, values ...string) []string {
 	return values
 }
 
+// name returns the name of the lock of key, or "" if there are no names.
+func (m *Metrics) name(key string) string { return strings.Join(m.labels(key), "") }
+
 // Acquire notes a call that asks for a lock, and the function that it returns what came of it.
 func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(observe.AcquireEnd) {
 	if m.Lock != nil {
@@ -56,12 +64,11 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 		}
 	}
 	waits := e.Wait != 0 && !e.StandsBy
-	if waits {
-		m.Waiters(ctx, 1, m.labels(e.Key)...)
-	}
+	wait := m.beginWait(ctx, e.Key, waits)
 	return func(e observe.AcquireEnd) {
 		if waits {
 			m.Waiters(ctx, -1, m.labels(e.Key)...)
+			m.Waits.End(m.name(e.Key), wait)
 		}
 		if e.Reentered {
 			return
@@ -71,11 +78,23 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 		}
 		if e.Err == nil {
 			m.Leases(ctx, 1, m.labels(e.Key)...)
+			if !e.StandsBy {
+				m.Holds.Acquired(m.name(e.Key), e.Holder)
+			}
 			if e.AutoRenew {
 				m.Left.Begin()
 			}
 		}
 	}
+}
+
+// beginWait notes a caller that waits, if it does, and returns the number of the wait.
+func (m *Metrics) beginWait(ctx context.Context, key string, waits bool) (number uint64) {
+	if !waits {
+		return 0
+	}
+	m.Waiters(ctx, 1, m.labels(key)...)
+	return m.Waits.Begin(m.name(key))
 }
 
 // LeaseEnd implements observe.Observer's LeaseEnd.
@@ -85,6 +104,7 @@ func (m *Metrics) LeaseEnd(ctx context.Context, e observe.LeaseEnd) {
 	}
 	m.Held(ctx, e.Held.Seconds(), m.labels(e.Key, End(e.Reason))...)
 	m.Leases(ctx, -1, m.labels(e.Key)...)
+	m.Holds.Ended(m.name(e.Key), e.Holder)
 	if e.AutoRenew {
 		m.Left.End()
 	}
