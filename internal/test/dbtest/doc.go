@@ -10,7 +10,7 @@
 //
 // If a server is missing, its tests are skipped with a message. They fail if SQLLOCK_REQUIRE, a comma-separated list
 // of [server.Kinds], contains the server. CI=true alone requires sqlite, postgres, pgbouncer, pgpool and mysql,
-// with SQLLOCK_TEST_ALL=1 also postgres-newest, mariadb-newest and oracle-mysql.
+// with SQLLOCK_TEST_ALL=1 also pgbouncer-newest, postgres-newest, mariadb-newest and oracle-mysql.
 //
 // A test that starts servers of its own begins with [OwnServers].
 //

@@ -40,7 +40,7 @@ func TiDB(tb testing.TB) *DB {
 
 func newMySQL(tb testing.TB, name string) *DB {
 	tb.Helper()
-	serverDSN := variable(tb, name)
+	serverDSN := DSN(tb, name)
 	database := uniqueName(tb)
 	isolate(tb, isolation{
 		driver: "mysql",

@@ -24,6 +24,12 @@ func PostgresNewest(tb testing.TB) *DB {
 	return newSchema(tb, server.PostgresNewest)
 }
 
+// PostgresBeta is [Postgres] on the server of SQLLOCK_TEST_POSTGRES_BETA.
+func PostgresBeta(tb testing.TB) *DB {
+	tb.Helper()
+	return newSchema(tb, server.PostgresBeta)
+}
+
 // Pgpool is [Postgres] through the Pgpool-II of SQLLOCK_TEST_PGPOOL, whose pool keeps a connection for each client.
 func Pgpool(tb testing.TB) *DB {
 	tb.Helper()
@@ -32,7 +38,7 @@ func Pgpool(tb testing.TB) *DB {
 
 func newSchema(tb testing.TB, name string) *DB {
 	tb.Helper()
-	serverDSN := variable(tb, name)
+	serverDSN := DSN(tb, name)
 	schema := uniqueName(tb)
 	isolate(tb, isolation{
 		driver: "postgres",
@@ -81,15 +87,26 @@ func setParameters(u *url.URL, parameters map[string]string) {
 // The DSN works with lib/pq and pgx: see [server.StartPgBouncer].
 func PgBouncer(tb testing.TB) *DB {
 	tb.Helper()
-	bouncer := variable(tb, server.PgBouncer)
+	return newBehindPgBouncer(tb, server.PgBouncer)
+}
+
+// PgBouncerNewest is [PgBouncer] through the PgBouncer of SQLLOCK_TEST_PGBOUNCER_NEWEST.
+func PgBouncerNewest(tb testing.TB) *DB {
+	tb.Helper()
+	return newBehindPgBouncer(tb, server.PgBouncerNewest)
+}
+
+func newBehindPgBouncer(tb testing.TB, name string) *DB {
+	tb.Helper()
+	bouncer := DSN(tb, name)
 	database := uniqueName(tb)
 	isolate(tb, isolation{
 		driver: "postgres",
-		dsn:    variable(tb, server.Postgres),
+		dsn:    DSN(tb, server.Postgres),
 		create: "CREATE DATABASE " + database,
 		// Forced, because PgBouncer keeps its connections open.
 		drop: []string{"DROP DATABASE " + database + " WITH (FORCE)"},
 		name: "database " + database,
 	})
-	return newPostgres(tb, server.PgBouncer, urlWith(tb, bouncer, func(u *url.URL) { u.Path = "/" + database }))
+	return newPostgres(tb, name, urlWith(tb, bouncer, func(u *url.URL) { u.Path = "/" + database }))
 }

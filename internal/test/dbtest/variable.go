@@ -19,9 +19,9 @@ func Missing(name string) string {
 	return fmt.Sprintf("no %s (%s): %s is not set", kind.Title, kind.Name, kind.Variable)
 }
 
-// variable returns the value of a server's environment variable. If it is not set, the test is skipped, or fails if
+// DSN returns the DSN of a server, one of [server.Kinds]. If its variable is not set, the test is skipped, or fails if
 // the server is required.
-func variable(tb testing.TB, name string) string {
+func DSN(tb testing.TB, name string) string {
 	tb.Helper()
 	missing := Missing(name)
 	if missing == "" {

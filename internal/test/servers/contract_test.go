@@ -62,8 +62,12 @@ var matrix = []column{
 	{server: server.Postgres, open: dbtest.Postgres, driver: "pgx", settings: "pgxpool", pgxpool: true},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
+	{server: server.PgBouncerNewest, open: dbtest.PgBouncerNewest, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
+	{server: server.PgBouncerNewest, open: dbtest.PgBouncerNewest, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
 	{server: server.Pgpool, open: dbtest.Pgpool, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
 	{server: server.Pgpool, open: dbtest.Pgpool, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
+	{server: server.PostgresBeta, open: dbtest.PostgresBeta, driver: "pgx", settings: "pgxlock", parse: pgxdriver.Parse},
+	{server: server.PostgresBeta, open: dbtest.PostgresBeta, driver: "postgres", settings: "pqlock", parse: pqdriver.Parse},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock, table", parse: mysqldriver.Parse, parameters: patient, table: true},
 	{server: server.MariaDBNewest, open: dbtest.MariaDBNewest, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
@@ -175,7 +179,7 @@ func (c cell) run(t *testing.T, full bool) {
 		cell.DB = limited(c.pool(t, db), cellPool)
 	default:
 		dsn := db.DSN
-		if c.server != server.PgBouncer && c.server != server.TiDB { // one user for all, and grants that need a moment
+		if server.KindOf(c.server).Behind == "" && c.server != server.TiDB { // one user for all, and grants that need a moment
 			dsn, cell.NewTable = withDocumentedGrants(t, db)
 		}
 		pools := poolsOf(t, c.parse, (&dbtest.DB{Driver: c.driver, DSN: dsn}).With(t, c.parameters))

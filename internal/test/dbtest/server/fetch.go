@@ -104,26 +104,19 @@ func runScript(ctx context.Context, script string, arguments ...string) error {
 // FetchOracleMySQL returns the directory of Oracle's MySQL with all of its libraries, as
 // [StartOracleMySQL] uses it. It is downloaded once.
 func FetchOracleMySQL(ctx context.Context) (root string, err error) {
-	if err := onlyAMD64(); err != nil {
-		return "", err
-	}
-	return fetched(ctx, "mysql-sid", fetchDebian, "sid", "usr/sbin/mysqld", "mysql-server-core")
+	return fromDebian(ctx, "sid", "usr/sbin/mysqld", "mysql-server-core")
 }
 
-// fetchDebian fetches packages of another suite of Debian with all of their libraries. Its arguments are the
-// suite, the server's program and the packages.
-//
 //go:embed fetch_debian.sh
 var fetchDebian string
 
-// withLibraries returns the command of a program that fetchDebian has put below root. The machine's own C library
-// may be too old.
-func withLibraries(root, program string) []string {
-	return []string{
-		filepath.Join(root, "usr/lib64/ld-linux-x86-64.so.2"),
-		"--library-path", filepath.Join(root, "usr/lib/x86_64-linux-gnu"),
-		"--argv0", program, program,
+// fromDebian returns the directory of a package of other suites of Debian, separated by blanks, with all of its
+// libraries. Those of its programs that are named, separated by blanks, can be run.
+func fromDebian(ctx context.Context, suites, programs, name string) (root string, err error) {
+	if err := onlyAMD64(); err != nil {
+		return "", err
 	}
+	return fetched(ctx, "debian-"+name, fetchDebian, suites, programs, name)
 }
 
 //go:embed fetch_patroni.sh

@@ -19,6 +19,8 @@ const (
 	// must pool transactions and serve each database of that server. [StartPgBouncer]
 	// describes what its URL and its settings must contain.
 	PgBouncerVariable = "SQLLOCK_TEST_PGBOUNCER"
+	// PgBouncerNewestVariable is like PgBouncerVariable, for the newest PgBouncer.
+	PgBouncerNewestVariable = "SQLLOCK_TEST_PGBOUNCER_NEWEST"
 	// PgpoolVariable is for a Pgpool-II that balances reads between a PostgreSQL and a standby that
 	// shows what is committed (synchronous_commit=remote_apply). The user must be able to create
 	// schemas and roles.
@@ -28,6 +30,8 @@ const (
 	MySQLVariable = "SQLLOCK_TEST_MYSQL"
 	// PostgresNewestVariable is like PostgresVariable, for the newest major version.
 	PostgresNewestVariable = "SQLLOCK_TEST_POSTGRES_NEWEST"
+	// PostgresBetaVariable is like PostgresVariable, for a beta of the next major version.
+	PostgresBetaVariable = "SQLLOCK_TEST_POSTGRES_BETA"
 	// MariaDBNewestVariable is like MySQLVariable, for MariaDB's newest long-term series.
 	MariaDBNewestVariable = "SQLLOCK_TEST_MARIADB_NEWEST"
 	// OracleMySQLVariable is like MySQLVariable, for Oracle's MySQL.
@@ -41,16 +45,18 @@ const ScratchVariable = "SQLLOCK_SCRATCH"
 
 // The names of the kinds of databases, in SQLLOCK_REQUIRE and SQLLOCK_SERVERS.
 const (
-	SQLite         = "sqlite"
-	Postgres       = "postgres"
-	PgBouncer      = "pgbouncer"
-	Pgpool         = "pgpool"
-	MySQL          = "mysql" // if it is started here: MariaDB
-	PostgresNewest = "postgres-newest"
-	MariaDBNewest  = "mariadb-newest"
-	OracleMySQL    = "oracle-mysql"
-	TiDB           = "tidb"
-	Spring         = "spring"
+	SQLite          = "sqlite"
+	Postgres        = "postgres"
+	PgBouncer       = "pgbouncer"
+	PgBouncerNewest = "pgbouncer-newest"
+	Pgpool          = "pgpool"
+	MySQL           = "mysql" // if it is started here: MariaDB
+	PostgresNewest  = "postgres-newest"
+	PostgresBeta    = "postgres-beta"
+	MariaDBNewest   = "mariadb-newest"
+	OracleMySQL     = "oracle-mysql"
+	TiDB            = "tidb"
+	Spring          = "spring"
 )
 
 // A Kind is a kind of database, or of interoperation partner, that tests use.
@@ -73,8 +79,10 @@ var Kinds = []Kind{
 	{Name: SQLite, Title: "SQLite"},
 	{Name: Postgres, Title: "PostgreSQL", Variable: PostgresVariable, Start: alone(StartPostgres)},
 	{Name: PgBouncer, Title: "PgBouncer", Variable: PgBouncerVariable, Start: StartPgBouncer, Behind: Postgres},
+	{Name: PgBouncerNewest, Title: "PgBouncer's newest version", Variable: PgBouncerNewestVariable, Start: StartPgBouncerNewest, Behind: Postgres},
 	{Name: Pgpool, Title: "Pgpool-II", Variable: PgpoolVariable, Start: alone(startPgpool)},
 	{Name: PostgresNewest, Title: "PostgreSQL's newest major version", Variable: PostgresNewestVariable, Start: alone(StartPostgresNewest)},
+	{Name: PostgresBeta, Title: "PostgreSQL's next major version", Variable: PostgresBetaVariable, Start: alone(StartPostgresBeta)},
 	{Name: MySQL, Title: "MariaDB", Variable: MySQLVariable, Start: alone(StartMariaDB)},
 	{Name: MariaDBNewest, Title: "MariaDB's newest long-term series", Variable: MariaDBNewestVariable, Start: alone(StartMariaDBNewest)},
 	{Name: OracleMySQL, Title: "Oracle's MySQL", Variable: OracleMySQLVariable, Start: alone(StartOracleMySQL)},
@@ -115,26 +123,31 @@ var ErrUnknownKind = errors.New("no such server")
 // Required reports whether tests fail, and are not skipped, if the named server is missing. That
 // is so if SQLLOCK_REQUIRE contains the name. If SQLLOCK_REQUIRE is empty, CI=true requires
 // the servers of Debian's packages, and a full run also those that are fetched: without them it would leave out
-// cells, and end well. TiDB may be missing, since it has to be compiled.
+// cells, and end well. TiDB may be missing, since it has to be compiled, and PostgreSQL's beta, since there is none for
+// a part of the year.
 func Required(name string) (bool, error) {
 	names, err := listed(RequireVariable)
 	if len(names) == 0 && os.Getenv("CI") == "true" {
 		names = []string{SQLite, Postgres, PgBouncer, Pgpool, MySQL}
 		if os.Getenv(AllVariable) != "" {
-			names = append(names, PostgresNewest, MariaDBNewest, OracleMySQL)
+			names = append(names, PgBouncerNewest, PostgresNewest, MariaDBNewest, OracleMySQL)
 		}
 	}
 	return slices.Contains(names, name), err
 }
 
-// Wanted reports whether the named server must be started. By default that is each server, TiDB only with
-// SQLLOCK_TEST_ALL, since its build takes minutes; with SQLLOCK_SERVERS those that it names, and those that they need.
+// Wanted reports whether the named server must be started. By default that is each server, some only with
+// SQLLOCK_TEST_ALL: the build of TiDB takes minutes, and a PostgreSQL or PgBouncer of another version shows a fault
+// rarely. With SQLLOCK_SERVERS it is those that it names, and those that they need.
 func Wanted(name string) (bool, error) {
 	names, err := listed(ServersVariable)
-	if slices.Contains(names, PgBouncer) {
-		names = append(names, Postgres)
+	if len(names) == 0 {
+		rare := []string{TiDB, PostgresBeta, PgBouncerNewest}
+		return os.Getenv(AllVariable) != "" || !slices.Contains(rare, name), err
 	}
-	return len(names) == 0 && (name != TiDB || os.Getenv(AllVariable) != "") || slices.Contains(names, name), err
+	return slices.ContainsFunc(names, func(n string) bool {
+		return n == name || !slices.Contains(Clusters, n) && KindOf(n).Behind == name
+	}), err
 }
 
 func listed(variable string) (names []string, err error) {

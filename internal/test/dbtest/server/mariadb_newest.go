@@ -16,16 +16,13 @@ func StartMariaDBNewest(ctx context.Context, dir string) (*Server, error) {
 
 // mariadbNewest is the recipe for the MariaDB that is downloaded.
 func mariadbNewest(ctx context.Context) (Recipe, error) {
-	if err := onlyAMD64(); err != nil {
-		return Recipe{}, fmt.Errorf("find the newest MariaDB: %w", err)
-	}
-	root, err := fetched(ctx, "mariadb-trixie", fetchDebian, "trixie", "usr/sbin/mariadbd", "mariadb-server-core")
+	root, err := fromDebian(ctx, "trixie", "usr/sbin/mariadbd", "mariadb-server-core")
 	if err != nil {
 		return Recipe{}, fmt.Errorf("find the newest MariaDB: %w", err)
 	}
 	share := filepath.Join(root, "usr/share/mariadb")
 	command := func(dir string) []string {
-		return slices.Concat(withLibraries(root, filepath.Join(root, "usr/sbin/mariadbd")), mariadbData(dir),
+		return slices.Concat([]string{filepath.Join(root, "usr/sbin/mariadbd")}, mariadbData(dir),
 			[]string{"--basedir=" + filepath.Join(root, "usr"), "--lc-messages-dir=" + share, "--character-sets-dir=" + filepath.Join(share, "charsets")})
 	}
 	r := mariadb(MariaDBNewest, command)

@@ -19,19 +19,20 @@ func StartOracleMySQL(ctx context.Context, dir string) (*Server, error) {
 
 // OracleMySQLDaemon returns the command of the MySQL below root, as [FetchOracleMySQL] returns it, with its data in dir.
 func OracleMySQLDaemon(root, dir string) []string {
-	arguments := append(withLibraries(root, filepath.Join(root, "usr/sbin/mysqld")),
+	arguments := []string{
+		filepath.Join(root, "usr/sbin/mysqld"),
 		"--no-defaults",
-		"--basedir="+filepath.Join(root, "usr"),
-		"--lc-messages-dir="+filepath.Join(root, "usr/share/mysql"),
-		"--plugin-dir="+filepath.Join(root, "usr/lib/mysql/plugin"),
-		"--datadir="+filepath.Join(dir, "data"),
+		"--basedir=" + filepath.Join(root, "usr"),
+		"--lc-messages-dir=" + filepath.Join(root, "usr/share/mysql"),
+		"--plugin-dir=" + filepath.Join(root, "usr/lib/mysql/plugin"),
+		"--datadir=" + filepath.Join(dir, "data"),
 		// Not the system's directory: a server that starts removes the files of
 		// other servers there.
-		"--tmpdir="+dir,
+		"--tmpdir=" + dir,
 		"--secure-file-priv=NULL", // the default is a directory of an installed server
 		"--innodb-buffer-pool-size=64M",
 		"--innodb-redo-log-capacity=64M", // with less, creation waits for checkpoints
-	)
+	}
 	if isRoot() {
 		arguments = append(arguments, "--user=root") // without it, the server refuses to run as root
 	}

@@ -37,14 +37,32 @@ func StartPgBouncer(ctx context.Context, dir, postgresURL string) (*Server, erro
 // StartPgBouncerWith is StartPgBouncer with more lines for the configuration file. The last
 // line of a setting counts.
 func StartPgBouncerWith(ctx context.Context, dir, postgresURL string, more ...string) (*Server, error) {
+	if err := Ensure(ctx, []string{"pgbouncer"}, "pgbouncer"); err != nil {
+		return nil, fmt.Errorf("find PgBouncer: %w", err)
+	}
+	return startPgBouncer(ctx, Find("pgbouncer"), dir, postgresURL, more...)
+}
+
+// StartPgBouncerNewest is [StartPgBouncer] with the PgBouncer of Debian's suite sid, which is downloaded once into the
+// user's cache.
+func StartPgBouncerNewest(ctx context.Context, dir, postgresURL string) (*Server, error) {
+	const program = "usr/sbin/pgbouncer"
+	root, err := fromDebian(ctx, "sid", program, "pgbouncer")
+	if err != nil {
+		return nil, fmt.Errorf("find the newest PgBouncer: %w", err)
+	}
+	if root, err = reachable(dir, root); err != nil {
+		return nil, err
+	}
+	return startPgBouncer(ctx, filepath.Join(root, program), dir, postgresURL)
+}
+
+func startPgBouncer(ctx context.Context, program, dir, postgresURL string, more ...string) (*Server, error) {
 	target, err := pgbouncerTarget(postgresURL)
 	if err != nil {
 		return nil, fmt.Errorf("put PgBouncer in front of PostgreSQL: %w", err)
 	}
-	if err := Ensure(ctx, []string{"pgbouncer"}, "pgbouncer"); err != nil {
-		return nil, fmt.Errorf("find PgBouncer: %w", err)
-	}
-	return Start(ctx, pgbouncer(target, more...), dir)
+	return Start(ctx, pgbouncer(program, target, more...), dir)
 }
 
 // pgbouncerTarget translates a URL into the format of PgBouncer's configuration file.
@@ -73,8 +91,8 @@ func PgBouncerSettings(address string, port int, target string, more ...string) 
 	return fmt.Sprintf(pgbouncerSettings, address, port, strings.Join(more, "\n"), target)
 }
 
-// pgbouncer is the recipe for a PgBouncer in front of the target.
-func pgbouncer(target string, more ...string) Recipe {
+// pgbouncer is the recipe for the PgBouncer of a program in front of the target.
+func pgbouncer(program, target string, more ...string) Recipe {
 	return Recipe{
 		Name:         PgBouncer,
 		Driver:       "postgres",
@@ -84,7 +102,7 @@ func pgbouncer(target string, more ...string) Recipe {
 			return map[string]string{"pgbouncer.ini": PgBouncerSettings("127.0.0.1", port, target, append(settings, more...)...)}
 		},
 		Serve: func(dir string, _ int) []string {
-			return []string{Find("pgbouncer"), filepath.Join(dir, "pgbouncer.ini")}
+			return []string{program, filepath.Join(dir, "pgbouncer.ini")}
 		},
 		DSN: func(port int) string {
 			return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres"+

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,24 +27,25 @@ func StartPostgresNewest(ctx context.Context, dir string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the newest PostgreSQL: %w", err)
 	}
-	if isRoot() {
-		if programs, err = copyFor(dir, programs); err != nil {
-			return nil, fmt.Errorf("copy PostgreSQL's programs: %w", err)
-		}
+	if programs, err = reachable(dir, programs); err != nil {
+		return nil, err
 	}
 	newest := postgres(filepath.Join(programs, "bin"))
 	newest.Name = PostgresNewest
 	return Start(ctx, newest, dir)
 }
 
-// copyFor copies programs into a server's directory, for an account that has no access to
-// root's cache.
-func copyFor(dir, programs string) (string, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
+// reachable returns a directory of programs, or a copy of it in a server's directory if the server runs in an account
+// that has no access to root's cache.
+func reachable(dir, programs string) (string, error) {
+	if !isRoot() {
+		return programs, nil
 	}
 	copied := filepath.Join(dir, "programs")
-	return copied, os.CopyFS(copied, os.DirFS(programs))
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.CopyFS(copied, os.DirFS(programs))); err != nil {
+		return "", fmt.Errorf("copy the server's programs: %w", err)
+	}
+	return copied, nil
 }
 
 // onlyAMD64 returns an error on other architectures than amd64.

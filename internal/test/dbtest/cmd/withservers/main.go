@@ -5,14 +5,16 @@
 // It starts servers, passes their DSNs to the command in environment variables, stops them when
 // the command has ended, and exits with the command's exit code:
 //
-//	postgres         SQLLOCK_TEST_POSTGRES         PostgreSQL, Debian's
-//	pgbouncer        SQLLOCK_TEST_PGBOUNCER        PgBouncer in front of that
-//	pgpool           SQLLOCK_TEST_PGPOOL           Pgpool-II, in front of two servers of its own
-//	postgres-newest  SQLLOCK_TEST_POSTGRES_NEWEST  PostgreSQL's newest major version
-//	mysql            SQLLOCK_TEST_MYSQL            MariaDB, Debian's
-//	mariadb-newest   SQLLOCK_TEST_MARIADB_NEWEST   MariaDB's newest long-term series
-//	oracle-mysql     SQLLOCK_TEST_ORACLE_MYSQL     Oracle's MySQL
-//	tidb             SQLLOCK_TEST_TIDB             TiDB, with SQLLOCK_TEST_ALL=1 alone
+//	postgres          SQLLOCK_TEST_POSTGRES          PostgreSQL, Debian's
+//	pgbouncer         SQLLOCK_TEST_PGBOUNCER         PgBouncer in front of that
+//	pgbouncer-newest  SQLLOCK_TEST_PGBOUNCER_NEWEST  the newest PgBouncer, with SQLLOCK_TEST_ALL=1 alone
+//	pgpool            SQLLOCK_TEST_PGPOOL            Pgpool-II, in front of two servers of its own
+//	postgres-newest   SQLLOCK_TEST_POSTGRES_NEWEST   PostgreSQL's newest major version
+//	postgres-beta     SQLLOCK_TEST_POSTGRES_BETA     a beta of PostgreSQL, with SQLLOCK_TEST_ALL=1 alone
+//	mysql             SQLLOCK_TEST_MYSQL             MariaDB, Debian's
+//	mariadb-newest    SQLLOCK_TEST_MARIADB_NEWEST    MariaDB's newest long-term series
+//	oracle-mysql      SQLLOCK_TEST_ORACLE_MYSQL      Oracle's MySQL
+//	tidb              SQLLOCK_TEST_TIDB              TiDB, with SQLLOCK_TEST_ALL=1 alone
 //
 // The variables hold URLs for PostgreSQL and PgBouncer, and DSNs of go-sql-driver/mysql for the
 // others. A server whose variable is set already is not started. If possible, missing programs
@@ -26,7 +28,8 @@
 // If a server cannot be started, the command runs without it, and a message is printed before
 // and after it. If SQLLOCK_REQUIRE=postgres,oracle-mysql contains the server, the command does
 // not run, and the exit code is 1. CI=true without SQLLOCK_REQUIRE requires postgres,
-// pgbouncer, pgpool and mysql, with SQLLOCK_TEST_ALL=1 also postgres-newest, mariadb-newest and oracle-mysql.
+// pgbouncer, pgpool and mysql, with SQLLOCK_TEST_ALL=1 also pgbouncer-newest,
+// postgres-newest, mariadb-newest and oracle-mysql.
 //
 // The lines that tests write to the file of SQLLOCK_TEST_REPORT are printed in order at the
 // end, unless that variable was set before.

@@ -19,7 +19,7 @@ type fleet struct {
 
 	mu      sync.Mutex // guards servers that start concurrently
 	running []*server.Server
-	unwatch func()            // ends the supervision of PgBouncer; nil if it does not run
+	unwatch []func()          // end the supervision of PgBouncer
 	dsns    map[string]string // of the servers that run, and of those in variables
 	missing map[string]error  // why a server is missing
 }
@@ -72,8 +72,11 @@ func (f *fleet) add(ctx context.Context, kind server.Kind, known map[string]stri
 	}
 	say("%s is ready after %v: %s", kind.Title, time.Since(began).Round(time.Millisecond), started.DSN())
 	f.put(kind.Name, started, started.DSN(), nil)
-	if kind.Name == server.PgBouncer {
-		f.unwatch = started.Supervise(ctx, func(why error) { say("it is started again: %v", why) })
+	if kind.Behind != "" {
+		unwatch := started.Supervise(ctx, func(why error) { say("it is started again: %v", why) })
+		f.mu.Lock()
+		f.unwatch = append(f.unwatch, unwatch)
+		f.mu.Unlock()
 	}
 }
 
@@ -116,8 +119,8 @@ func (f *fleet) environment() []string {
 // stop stops the servers and removes their data. It only prints errors, since the exit code is
 // that of the command.
 func (f *fleet) stop() {
-	if f.unwatch != nil {
-		f.unwatch()
+	for _, unwatch := range f.unwatch {
+		unwatch()
 	}
 	errs := make([]error, len(f.running))
 	var all sync.WaitGroup
