@@ -74,8 +74,9 @@ func New[L interface {
 }
 
 // literal matches what gocron calls a job without a name if its task is a function literal. One that
-// comes from an inlined function has a name such as "main.main.func1.newTask.2".
-var literal = regexp.MustCompile(`\.func\d+(\.|$)`)
+// comes from an inlined function has a name such as "main.main.func1.newTask.2", and from Go 1.27 on
+// "main.newTask.2": an own name such as "invoice.tenant.2" is none, as it begins with no package.
+var literal = regexp.MustCompile(`\.func\d+(\.|$)|^(main|.*/[^/.]+)\.[^/]+\.\d+$`)
 
 // Lock acquires the lock of a job, or returns an error at once: gocron then skips this run and
 // passes the error to the listener of gocron.AfterLockError. The errors are

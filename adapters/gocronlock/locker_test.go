@@ -82,12 +82,13 @@ func TestErrors(t *testing.T) {
 		names := []string{
 			"", "main.main.func1", "example.com/app.(*Server).Start.func2.1", "main.init.func3.1.2",
 			"main.main.func1.newTask.2", "main.main.func1.newTask[...].3", // newTask is inlined
+			"main.newTask.1", "main.deep.1.1", "main.gen[...].1", "example.com/app.(*Server).Start.2", // so since Go 1.27
 			nameOf(newTask(1)), func() string { return nameOf(newTask(2)) }(),
 		}
 		for _, name := range names {
 			is(t, check.ErrorOf(first.Lock(t.Context(), name)), sqllock.ErrInvalid)
 		}
-		for _, name := range []string{"main.report", "example.com/app.(*Server).report-fm", "report.func"} {
+		for _, name := range []string{"main.report", "example.com/app.(*Server).report-fm", "report.func", "tenant.2", "invoice.tenant.2", "jobs/tenant.2"} {
 			must(t, check.Value(first.Lock(t.Context(), name))(t).Unlock(t.Context()))
 		}
 		type more interface {
