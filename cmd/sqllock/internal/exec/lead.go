@@ -100,7 +100,7 @@ func (c *campaign) printError(err error) {
 		}
 	case !c.failing:
 		c.failing = true
-		c.printf("campaign for %q: %s; trying again", c.key, exit.Text(err))
+		c.printf("campaigning for %q again: %s", c.key, exit.Text(err))
 	}
 }
 

@@ -33,7 +33,7 @@ func (l *list) follow(cmd *cobra.Command, r *sqllock.Repository) error {
 			return err
 		case err != nil && exit.Text(err) != failed:
 			failed = exit.Text(err)
-			cmd.PrintErrf("sqllock: %s; trying again\n", failed)
+			cmd.PrintErrf("sqllock: trying again to read the table: %s\n", failed)
 		case err == nil:
 			failed = ""
 			if err := write(w, locks); err != nil {
