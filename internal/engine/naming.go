@@ -92,9 +92,13 @@ func (s *Locks) writeNames() {
 	defer n.tasks.Done()
 	now := time.Now()
 	unnamed := s.unnamedLocked(now, keys)
+	leases := s.leasesLocked()
 	mayClear := now.Sub(n.cleared) >= namedFor
 	s.mu.Unlock()
 
+	for kind := range leases {
+		s.table.NoteLease(kind.ttl, kind.renewed)
+	}
 	s.write(s.closing, now, keys, unnamed)
 	s.writeWaits(s.closing, now)
 	cleared := mayClear && !s.table.DeleteOldNames(s.closing)
@@ -131,7 +135,7 @@ func (s *Locks) NameHeld(ctx context.Context) {
 
 // write writes keys by LOCK_KEY, and what this process calls itself if that is due.
 func (s *Locks) write(ctx context.Context, now time.Time, keys map[string]string, unnamed []*entry) {
-	if len(keys) == 0 {
+	if len(keys) == 0 && !s.table.HasUnwrittenLeases() {
 		return
 	}
 	process := ""
@@ -200,6 +204,23 @@ func (s *Locks) unnamedLocked(now time.Time, keys map[string]string) (unnamed []
 		}
 	}
 	return unnamed
+}
+
+// A leaseKind is what others need to know of a lease to judge how long ago it was renewed.
+type leaseKind struct {
+	ttl     time.Duration
+	renewed bool
+}
+
+// leasesLocked returns the kinds of the leases that were held before the timer was set.
+func (s *Locks) leasesLocked() map[leaseKind]struct{} {
+	kinds := make(map[leaseKind]struct{})
+	for h := range s.holds {
+		if h.arrived <= s.naming.before {
+			kinds[leaseKind{h.ttl, h.autoRenew}] = struct{}{}
+		}
+	}
+	return kinds
 }
 
 // addUnnamedLocked is unnamedLocked for one hold.

@@ -118,7 +118,7 @@ func (g *Group) summarize() {
 	}
 	g.Lock = slices.MaxFunc(held, func(a, b Lock) int { return cmp.Compare(a.Age, b.Age) })
 	next := slices.MinFunc(held, func(a, b Lock) int { return cmp.Compare(a.Left, b.Left) })
-	g.Left, g.Full, g.Seat = next.Left, next.Full, Seat{}
+	g.Left, g.Full, g.TTL, g.Seat = next.Left, next.Full, next.TTL, Seat{}
 	if seat := g.Rows[len(g.Rows)-1].Seat; seat.Kind != "" {
 		g.LockKey, g.Key, g.total = seat.Of, seat.Key, seat.Total
 	}

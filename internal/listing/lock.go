@@ -20,6 +20,8 @@ type Lock struct {
 	Key string
 	// Seat says which row of a semaphore or of a read-write lock it is. It is zero for another lock.
 	Seat Seat
+	// TTL is the time-to-live to which the holder renews the lease, or 0 if that is not known. [ReadTTLs] sets it.
+	TTL time.Duration
 	// Full is how long the lease lasts when it has just been renewed, as far as the row shows:
 	// see [Bars].
 	Full time.Duration

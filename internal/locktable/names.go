@@ -65,6 +65,9 @@ type knownNames struct {
 	deleting  access
 	processes map[string]knownProcess // by client id
 	asking    bool                    // a caller asks for one of them
+	// leases are the kinds of leases that this client has, and leasesWritten reports whether all are written.
+	leases        map[leaseKind]bool
+	leasesWritten bool
 }
 
 // A knownProcess is what a client's process calls itself, or "", with the time from which it may be asked for again,
@@ -108,7 +111,7 @@ func sendName[T any](ctx context.Context, t *Table, a *access, try func() transa
 }
 
 // WriteNames writes at most [MaxNames] names: those of keys by LOCK_KEY, and what this process calls itself unless
-// that is "". It reports whether it has.
+// that is ""; and with that, or if there is something new, what was noted of its leases. It reports whether it has.
 func (t *Table) WriteNames(ctx context.Context, keys map[string]string, process string) bool {
 	rows := make([]Claim, 0, len(keys)+1)
 	for lockKey, key := range keys {
@@ -117,7 +120,17 @@ func (t *Table) WriteNames(ctx context.Context, keys map[string]string, process 
 	if process != "" {
 		rows = append(rows, Claim{LockKey: processID + t.holders.client, Holder: encodeName(process)})
 	}
-	return t.writeNames(ctx, rows)
+	leases := t.HasUnwrittenLeases()
+	if leases || process != "" {
+		rows = append(rows, t.leasesRow())
+	}
+	written := t.writeNames(ctx, rows)
+	if leases && !written {
+		t.named.mu.Lock()
+		defer t.named.mu.Unlock()
+		t.named.leasesWritten = false
+	}
+	return written
 }
 
 // writeNames writes rows, which have ID and NAME in place of LOCK_KEY and CLIENT_ID, and reports whether it has.

@@ -124,6 +124,13 @@ func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, 
 			d.State = stateShared
 		}
 	}
+	held := []*rowView{&d.rowView}
+	for _, list := range [][]seatView{d.Permits, d.Readers} {
+		for i := range list {
+			held = append(held, &list[i].rowView)
+		}
+	}
+	addTTLs(ctx, r, held...)
 	return d, nil
 }
 
@@ -163,6 +170,9 @@ func (d description) write(w io.Writer) error {
 		line("client id", textOf(d.row.Holder))
 		line("acquired", d.ageText())
 		line("time left", d.leftText())
+		if renewed := d.renewedText(); renewed != "" {
+			line("renewed", renewed)
+		}
 	}
 	for i, w := range d.Waiters {
 		line([]string{"waited for", ""}[min(i, 1)], w.text())

@@ -71,6 +71,11 @@ func List(flags *connect.Flags) *cobra.Command {
 				rows := viewsOf(l.wanted(locks))
 				addPins(cmd.Context(), r, rows)
 				addWaiters(r.Waiters(cmd.Context()), rows)
+				all := make([]*rowView, len(rows))
+				for i := range rows {
+					all[i] = &rows[i]
+				}
+				addTTLs(cmd.Context(), r, all...)
 				if !l.asJSON {
 					printPins(cmd, rows)
 				}

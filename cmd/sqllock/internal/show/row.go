@@ -1,6 +1,8 @@
 package show
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -31,8 +33,12 @@ type rowView struct {
 	Expired bool         `json:"expired"`
 	Pinned  *pinView     `json:"pinned"`
 	Waiters []waiterView `json:"waiters"` // nil if they were not asked for
+	TTL     *float64     `json:"ttl_seconds"`
+	Renewed *float64     `json:"renewed_seconds"`
+	Overdue *bool        `json:"overdue"`
 
 	row  sqllock.Row
+	ttl  time.Duration // or 0
 	seat listing.Seat
 }
 
@@ -61,6 +67,21 @@ func viewOfProcess(p sqllock.Process) *processView {
 		return nil
 	}
 	return &processView{known(p.Host), known(p.PID), known(p.Application), known(p.Version)}
+}
+
+// addTTLs adds to rows when their leases were renewed, as far as that is known.
+func addTTLs(ctx context.Context, r *sqllock.Repository, rows ...*rowView) {
+	locks := make([]listing.Lock, len(rows))
+	for i, v := range rows {
+		locks[i] = listing.Lock{Row: v.row}
+	}
+	listing.ReadTTLs(ctx, r, locks)
+	for i, v := range rows {
+		if ago, ok := locks[i].Renewed(); ok {
+			overdue := locks[i].Overdue()
+			v.ttl, v.TTL, v.Renewed, v.Overdue = locks[i].TTL, seconds(locks[i].TTL), seconds(ago), &overdue
+		}
+	}
 }
 
 // viewsOf never returns nil: an empty list is [] in JSON.
@@ -163,5 +184,20 @@ func (v rowView) leftText() string {
 	if v.row.Expired() {
 		return "ended " + format.Duration(-v.row.Left) + " ago"
 	}
+	if v.Overdue != nil && *v.Overdue {
+		return format.Duration(v.row.Left) + ", overdue"
+	}
 	return format.Duration(v.row.Left)
+}
+
+// renewedText returns when the lease was renewed, or "" if that is not known.
+func (v rowView) renewedText() string {
+	if v.Renewed == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s ago, to last for %s", format.Duration(v.ttl-v.row.Left), format.Duration(v.ttl))
+	if *v.Overdue {
+		text += ": overdue; its process is stopped or cut off from the database, or the row is pinned"
+	}
+	return text
 }

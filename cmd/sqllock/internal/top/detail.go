@@ -133,7 +133,15 @@ func (m *model) rowFields(lines []string, l listing.Lock) []string {
 	if l.Expired() {
 		return m.field(lines, l.State(), format.Duration(-l.Left)+" ago, acquired "+format.Duration(l.Age)+" ago")
 	}
-	return m.field(lines, l.State()+" for", format.Duration(l.Age)+", "+format.Duration(l.Left)+" left")
+	lines = m.field(lines, l.State()+" for", format.Duration(l.Age)+", "+format.Duration(l.Left)+" left")
+	if ago, ok := l.Renewed(); ok {
+		text := format.Duration(ago) + " ago, to last for " + format.Duration(l.TTL)
+		if l.Overdue() {
+			text += ": overdue"
+		}
+		lines = m.field(lines, "renewed", text)
+	}
+	return lines
 }
 
 // fieldWidth is that of the names of fields.

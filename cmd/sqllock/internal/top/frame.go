@@ -243,7 +243,10 @@ func bar(lock listing.Lock, width int) string {
 		full = min(max(int(float64(width)*float64(lock.Left)/float64(lock.Full)+0.5), 0), width)
 	}
 	colour := cyan
-	if lock.Left < lock.Full/3 {
+	switch {
+	case lock.Overdue():
+		colour = red
+	case lock.Left < lock.Full/3:
 		colour = yellow
 	}
 	return colour.Styled(strings.Repeat("━", full)) + faint.Styled(strings.Repeat("─", width-full))

@@ -80,10 +80,13 @@ func summary(now reading) string {
 	return text
 }
 
-// left returns the time left, or a dash for an expired lock.
+// left returns the time left, and whether the lease is overdue, or a dash for an expired lock.
 func left(l listing.Lock) string {
 	if l.Expired() {
 		return "-"
+	}
+	if l.Overdue() {
+		return format.Duration(l.Left) + ", overdue"
 	}
 	return format.Duration(l.Left)
 }

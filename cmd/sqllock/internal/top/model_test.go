@@ -166,6 +166,7 @@ func TestWaiters(t *testing.T) {
 		{Region: "DEFAULT", LockKey: "render", ClientID: "web-8:1", Waited: time.Hour, Callers: 1},
 		{Region: "other", LockKey: "nightly-report", ClientID: "web-8:1", Waited: time.Hour, Callers: 1},
 	})
+	now.locks[0].TTL = 40 * time.Second // it is overdue
 	m.Update(now)
 	text := screen(m, 110, 9) + screen(m, 60, 9)
 	press(m, "/orders<enter><enter>")

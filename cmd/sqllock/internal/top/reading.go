@@ -56,6 +56,7 @@ func (r repository) read(ctx context.Context) reading {
 	now.locks = listing.Named(rows, r.known)
 	if err == nil {
 		now.waits = listing.WaitersOf(r.rows.Waiters(ctx))
+		listing.ReadTTLs(ctx, r.rows, now.locks)
 	}
 	return now
 }
