@@ -144,8 +144,11 @@ type lock struct {
 	LockKey        string `json:"lock_key"`
 	Region, Holder string
 	State          string
-	Age            float64 `json:"age_seconds"`
-	Left           float64 `json:"left_seconds"`
+	Age            float64  `json:"age_seconds"`
+	Left           float64  `json:"left_seconds"`
+	TTL            *float64 `json:"ttl_seconds"`
+	Renewed        *float64 `json:"renewed_seconds"`
+	Overdue        *bool
 	Here           bool
 	Token          int64
 	Waiting        int

@@ -121,6 +121,32 @@ func TestLongWaits(t *testing.T) {
 	})
 }
 
+// TestOverdueLeases has a lock whose holder does not reach the database for longer than half of its time-to-live.
+func TestOverdueLeases(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		lease := check.Value(f.registry.Lock(f.Context(), "orders/42"))(f.T)
+		time.Sleep(time.Minute)
+		h := f.handler()
+		shown := func(overdue bool) {
+			t.Helper()
+			l := f.json(h, "").Locks[0]
+			if l.TTL == nil || *l.TTL != ttl.Seconds() || l.Overdue == nil || *l.Overdue != overdue || *l.Renewed != *l.TTL-l.Left {
+				t.Errorf("%+v, want overdue %v", l, overdue)
+			}
+			if got := strings.Contains(f.get(h, "/").Body.String(), ">overdue<"); got != overdue {
+				t.Errorf("the page says overdue: %v", got)
+			}
+			check.Contains(t, f.get(h, "/?key=orders%2F42").Body.String(), "<dt>Renewed</dt>")
+		}
+		shown(false)
+		f.network.Follow(func(context.Context, flakyMoment) error { return errors.New("away") })
+		time.Sleep(20 * time.Second)
+		f.network.Follow(nil)
+		shown(true)
+		must(t, lease.Unlock(f.Context()))
+	})
+}
+
 // TestSearchAndSort goes through the parameters of the address, bad ones too.
 func TestSearchAndSort(t *testing.T) {
 	inBubble(t, func(f *fixture) {

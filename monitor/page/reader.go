@@ -159,7 +159,7 @@ func (r *reader) send(turn time.Duration) {
 	}
 	answered := time.Now()
 	if err == nil {
-		r.keep(rows, waits, answered)
+		r.keep(ctx, rows, waits, answered)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -173,7 +173,7 @@ func (r *reader) send(turn time.Duration) {
 }
 
 // keep makes rows the last snapshot. Only one goroutine calls it at a time.
-func (r *reader) keep(rows []sqllock.Row, waits []sqllock.Waiter, at time.Time) {
+func (r *reader) keep(ctx context.Context, rows []sqllock.Row, waits []sqllock.Waiter, at time.Time) {
 	s := snapshot{at: at, waits: waits, waitsOf: listing.WaitersOf(waits), here: make(map[rowID]sqllock.Held), waiting: make(map[string]waiters)}
 	if s.more = len(rows) > r.limit; s.more {
 		rows = rows[:r.limit]
@@ -196,6 +196,7 @@ func (r *reader) keep(rows []sqllock.Row, waits []sqllock.Waiter, at time.Time) 
 	for i, l := range listing.Named(rows, r.names) {
 		s.locks[i].Seat.Total = l.Seat.Total // names has some permits of a semaphore, but not always all
 	}
+	listing.ReadTTLs(ctx, r.registry.Repository(), s.locks)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bars.Fill(s.locks)

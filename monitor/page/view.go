@@ -87,6 +87,11 @@ type rowView struct {
 	Of      string           `json:"of,omitempty"`   // the key of the semaphore or the read-write lock
 	Seat    string           `json:"seat,omitempty"` // which row of it
 
+	TTL     *float64 `json:"ttl_seconds"` // null if it is not known, as the next two
+	Renewed *float64 `json:"renewed_seconds"`
+	Overdue *bool    `json:"overdue"`
+	Late    bool     `json:"-"` // it is overdue
+
 	Name, Client, Number string    `json:"-"` // safe to show
 	Waiters              int       `json:"-"` // callers of all processes that wait for long
 	Waited               float64   `json:"-"` // by the first of them
@@ -246,7 +251,11 @@ func (p *page) row(q query, g listing.Group, s snapshot) rowView {
 		Age: seconds(l.Age), HeldFor: seconds(l.HeldFor()), Left: seconds(l.Left), Expired: l.State() == "expired", Over: l.Expired(), Count: g.Count(), Others: len(g.Rows) - 1,
 		Of: cmp.Or(l.Seat.Key, l.Seat.Of), Seat: strings.TrimSpace(l.Seat.Kind + " " + l.Seat.Number), Since: s.at.Add(-g.Age),
 		Name: l.Name(), Client: printable.Text(client), Number: number,
-		Hashed: l.Key == "", Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3, Ended: seconds(-l.Left),
+		Hashed: l.Key == "", Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3 || l.Overdue(), Late: l.Overdue(), Ended: seconds(-l.Left),
+	}
+	if ago, ok := l.Renewed(); ok {
+		ttl, renewed := seconds(l.TTL), seconds(ago)
+		row.TTL, row.Renewed, row.Overdue = &ttl, &renewed, &row.Late
 	}
 	callers, longest := listing.Total(s.waitsOf.Of(l))
 	row.Waiters, row.Waited = callers, seconds(longest+s.passed())
