@@ -134,8 +134,9 @@ type Statements struct {
 	// Names returns REGION, ID and NAME of the names with one of :keys as their ID, of every region.
 	Names string
 	// Runs returns REGION, ID, NAME and age (µs) of the rows about runs, of every region, and RunsOf of those with one of
-	// :keys as their ID. AddToName adds :holder, a number, to that in NAME of the row with the ID :key.
-	Runs, RunsOf, AddToName string
+	// :keys as their ID. ForgetRuns deletes these, of one region. AddToName adds :holder, a number, to that in NAME of the
+	// row with the ID :key.
+	Runs, RunsOf, ForgetRuns, AddToName string
 	// Waits returns REGION, ID, NAME and age (µs) of the rows of the table of names that say what processes wait for,
 	// of every region, as far as they were written lately: a thousand at most.
 	Waits string
@@ -335,6 +336,7 @@ func (d Dialect) Statements(layout Layout, names Names) Statements {
 		Names:         fill("SELECT REGION, ID, NAME FROM {name} WHERE " + among),
 		Runs:          fill(runs + ofRuns + " LIMIT 10000"),
 		RunsOf:        fill(runs + among),
+		ForgetRuns:    fill("{lockTimeout}DELETE FROM {name} WHERE REGION = :region AND " + among),
 		AddToName:     fill(f.naming.add),
 		Waits: fill("SELECT REGION, ID, NAME, " + f.elapsed("SEEN", f.now) + " FROM {name} WHERE ID LIKE 'wait%' AND SEEN > " +
 			f.add(f.now, waitsLast) + " LIMIT 1000"),

@@ -156,6 +156,9 @@ SELECT REGION, ID, NAME, CAST(LEAST(GREATEST(EXTRACT(EPOCH FROM (clock_timestamp
 -- RunsOf
 SELECT REGION, ID, NAME, CAST(LEAST(GREATEST(EXTRACT(EPOCH FROM (clock_timestamp() AT TIME ZONE 'UTC')) - EXTRACT(EPOCH FROM SEEN), -9e9), 9e9) * 1000000 AS BIGINT) FROM INT_LOCK_NAME WHERE ID = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS JSON))));
 
+-- ForgetRuns
+DELETE FROM INT_LOCK_NAME WHERE REGION = :region AND ID = ANY (ARRAY(SELECT json_array_elements_text(CAST(:keys AS JSON))));
+
 -- AddToName
 INSERT INTO INT_LOCK_NAME AS known (ID, REGION, NAME, SEEN)
 VALUES (:key, :region, :holder, (clock_timestamp() AT TIME ZONE 'UTC'))

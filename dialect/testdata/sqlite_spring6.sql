@@ -145,6 +145,9 @@ SELECT REGION, ID, NAME, CAST(ROUND((julianday(datetime('now', 'subsec')) - juli
 -- RunsOf
 SELECT REGION, ID, NAME, CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(SEEN)) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK_NAME WHERE ID IN (SELECT value FROM json_each(:keys));
 
+-- ForgetRuns
+DELETE FROM INT_LOCK_NAME WHERE REGION = :region AND ID IN (SELECT value FROM json_each(:keys));
+
 -- AddToName
 INSERT INTO INT_LOCK_NAME AS known (ID, REGION, NAME, SEEN)
 VALUES (:key, :region, :holder, datetime('now', 'subsec'))

@@ -78,3 +78,12 @@ func (t *Table) CountSkips(ctx context.Context, lockKey string, n int64) bool {
 	})
 	return ok
 }
+
+// ForgetRuns deletes what is known of the runs under one lock of the region. deleted is whether there was anything, and ok
+// whether the table of names could be written.
+func (t *Table) ForgetRuns(ctx context.Context, lockKey string) (deleted, ok bool) {
+	n, ok := sendName(ctx, t, &t.named.deleting, t.pool.TryOutside, namesTimeout, func(ctx context.Context, db executor) (int64, error) {
+		return exec(ctx, db, t.statements.forgetRuns, values{keys: []string{runID + lockKey, skipID + lockKey}})
+	})
+	return n > 0, ok
+}

@@ -299,7 +299,7 @@ type statements struct {
 	renewAll, keepAll, releaseAll                                              many
 	release, pickClient, deleteClient, countClient, pickExpired, deleteExpired statement
 	writeNames, writeName, names, allNames, waits, oldNames, deleteNames       statement
-	runs, runsOf, addToName                                                    statement
+	runs, runsOf, forgetRuns, addToName                                        statement
 	cluster, clusterVariables, beforeCurrent, afterCurrent                     string
 }
 
@@ -447,6 +447,7 @@ func compileAll(d dialect.Dialect, layout dialect.Layout, names dialect.Names, r
 		{allNames, &all.allNames},
 		{texts.Runs, &all.runs},
 		{texts.RunsOf, &all.runsOf},
+		{texts.ForgetRuns, &all.forgetRuns},
 		{texts.AddToName, &all.addToName},
 		{texts.Waits, &all.waits},
 		{texts.OldNames, &all.oldNames},

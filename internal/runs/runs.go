@@ -167,6 +167,17 @@ func Of(ctx context.Context, repository *sqllock.Repository, key string) (run Ru
 	return runOf(note), note != locktable.RunNote{}
 }
 
+// Forget deletes what is known of the job with a key, in the region of the repository. known is whether there was anything,
+// and ok whether the table of names could be written.
+func Forget(ctx context.Context, repository *sqllock.Repository, key string) (known, ok bool, err error) {
+	lockKey, err := repository.LockKey(key)
+	if err != nil {
+		return false, false, err
+	}
+	known, ok = engine.TableOf(repository).ForgetRuns(ctx, lockKey)
+	return known, ok, nil
+}
+
 func runOf(note locktable.RunNote) Run {
 	run := Run{Region: note.Region, LockKey: note.LockKey}
 	if note.Skips > 0 {

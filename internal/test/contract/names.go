@@ -199,6 +199,12 @@ var nameTests = []test{
 		if run.Skips != 3 || run.Skipped == nil || *run.Skipped > time.Hour || run.Runs != 3 {
 			f.Fatalf("%+v", run)
 		}
+		f.recorded(one, "another", runs.Last{}, 1)
+		for found := true; found; _, found = runs.Of(f.Context(), two.Repository(), key) { // likewise
+			_, _, err := runs.Forget(f.Context(), one.Repository(), key)
+			f.must(err)
+		}
+		equal(f, "what is left", f.count("(ID LIKE 'run%' OR ID LIKE 'skip%')"), 1)
 	}),
 	once("RunsAreDeletedLater", func(f *fixture) {
 		r := f.naming(sqllock.RegistryOptions{})

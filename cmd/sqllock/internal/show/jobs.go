@@ -16,6 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/complete"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
@@ -29,23 +30,32 @@ var jobsHelp string
 // Jobs returns the subcommand jobs.
 func Jobs(flags *connect.Flags) *cobra.Command {
 	var asJSON, metrics bool
+	var forgotten string
 	cmd := &cobra.Command{
 		Use:   "jobs",
 		Short: "Show when jobs last ran, and how that ended",
 		Long:  jobsHelp,
 		Example: `  sqllock jobs
   sqllock jobs --json | jq -r '.[] | select(.result == "failed") | .key'
+  sqllock jobs --forget old-report
   sqllock jobs --metrics >"$dir/sqllock.$$" && mv "$dir/sqllock.$$" "$dir/sqllock.prom"`,
 		Args: args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON && metrics {
+			forgets := cmd.Flags().Changed("forget")
+			switch {
+			case asJSON && metrics:
 				return exit.Usagef("--json and --metrics exclude each other")
+			case forgets && (asJSON || metrics):
+				return exit.Usagef("--forget prints no jobs: leave out --json and --metrics")
 			}
 			region := ""
 			if cmd.Flags().Changed("region") {
 				region = flags.Region
 			}
 			return flags.WithRepository(cmd.Context(), 0, func(r *sqllock.Repository) error {
+				if forgets {
+					return forget(cmd, flags, r, forgotten)
+				}
 				views, err := readJobs(cmd.Context(), r, region)
 				switch {
 				case err != nil:
@@ -62,7 +72,31 @@ func Jobs(flags *connect.Flags) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVar(&metrics, "metrics", false, "print metrics in the text format of Prometheus")
+	cmd.Flags().StringVar(&forgotten, "forget", "", "delete what is known of the job `KEY`, in the region, so that no alert waits for its next success")
+	_ = cmd.RegisterFlagCompletionFunc("forget", complete.UsedKeys) // the flag exists
 	return cmd
+}
+
+// errNoNames is returned if the table of names cannot be read, or written.
+func errNoNames(what string) error {
+	return exit.WithHint(&exit.Error{Code: exit.Database, Err: fmt.Errorf("%w: the table of names cannot be %s", sqllock.ErrDatabase, what)}, "sqllock doctor")
+}
+
+// forget deletes what is known of a job.
+func forget(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, key string) error {
+	known, ok, err := runs.Forget(cmd.Context(), r, key)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errNoNames("written")
+	}
+	text := "forgot the runs of %q in region %s\n"
+	if !known {
+		text = "no run of %q is known in region %s\n"
+	}
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), text, key, format.Printable(flags.Region))
+	return err
 }
 
 // A runView is what is known of the runs of a job. Its JSON form is documented in docs/cli.md; fields are only ever
@@ -111,7 +145,7 @@ func viewOfRun(run runs.Run) runView {
 func readJobs(ctx context.Context, r *sqllock.Repository, region string) ([]jobView, error) {
 	all, ok := runs.Read(ctx, r)
 	if !ok {
-		return nil, exit.WithHint(&exit.Error{Code: exit.Database, Err: fmt.Errorf("%w: the table of names cannot be read", sqllock.ErrDatabase)}, "sqllock doctor")
+		return nil, errNoNames("read")
 	}
 	remembered, views := state.Keys(), []jobView{}
 	for _, run := range all {
