@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/sync/job"
 )
 
 // countExecs returns how many times the fixture's pool executes a statement without an answer of rows while do runs. Those
@@ -160,6 +162,36 @@ func TestNames_OfAClientThatCameBack(t *testing.T) {
 				t.Errorf("version %s: %v", version, err)
 			}
 			must(t, registry.Close(t.Context()))
+		}
+	})
+}
+
+// A table of names that does not answer delays the end of a job by 250 ms at most, and changes nothing else.
+func TestNames_AHangingRecord(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true})
+		var began time.Time
+		nightly := job.New(registry, "nightly", time.Second, func(context.Context) error {
+			time.Sleep(2 * time.Second)
+			began = time.Now()
+			s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+				if m.N > 1 || m.Done {
+					return nil
+				}
+				<-ctx.Done() // the first statement is that of the record
+				return ctx.Err()
+			})
+			return nil
+		})
+		must(t, nightly(t.Context()))
+		check.Takes(t, "the end of the job", began, 250*time.Millisecond, 250*time.Millisecond)
+		s.connector.Follow(nil)
+		if _, found, err := s.repository.Peek(t.Context(), "nightly"); err != nil || found {
+			t.Errorf("the lock after the job: %v, %v", found, err)
+		}
+		if _, known := runs.Of(t.Context(), s.repository, "nightly"); known {
+			t.Error("the record hung, and was written")
 		}
 	})
 }
