@@ -63,14 +63,15 @@ func TestNoLinks(t *testing.T) {
 	t.Parallel()
 	const pgx, pq, mysql, sqlite = "github.com/jackc/pgx/v5", "github.com/lib/pq", "github.com/go-sql-driver/mysql", "modernc.org/sqlite"
 	const migrations, migrate = module + "/migrations", "github.com/golang-migrate/migrate/v4"
+	const fsnotify = "github.com/fsnotify/fsnotify" // wakes waiters on SQLite
 	for pkg, forbidden := range map[string][]string{
-		"./drivers/pgxlock":    {pq, mysql, sqlite, migrations, migrate},
-		"./drivers/pqlock":     {pgx, mysql, sqlite, migrations, migrate}, // but pgconn, the lower half of pgx, for wake-ups
-		"./drivers/mysqllock":  {pgx, pgx + "/pgconn", pq, sqlite, migrations, migrate},
+		"./drivers/pgxlock":    {pq, mysql, sqlite, migrations, migrate, fsnotify},
+		"./drivers/pqlock":     {pgx, mysql, sqlite, migrations, migrate, fsnotify}, // but pgconn, the lower half of pgx, for wake-ups
+		"./drivers/mysqllock":  {pgx, pgx + "/pgconn", pq, sqlite, migrations, migrate, fsnotify},
 		"./drivers/sqlitelock": {pgx, pgx + "/pgconn", pq, mysql}, // it links migrations: it creates its file and the tables in it
 		"./migrations":         {module},
 		"./drivers/notify":     {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", migrations},
-		"./sqllocktest":        {module + "/internal/test/dbtest", "github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"},
+		"./sqllocktest":        {module + "/internal/test/dbtest", "github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql", fsnotify},
 	} {
 		for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, pkg)[0]) {
 			if slices.Contains(forbidden, dep) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // This file has the rule by which processes share a lock. They do not know of each other, and write nothing while they
@@ -40,6 +41,9 @@ const (
 	halvedAfter = 50 * time.Millisecond
 	// shortestPause is the shortest pause between polls.
 	shortestPause = 6 * time.Millisecond
+	// manyRivals is how many other processes make a waiter poll by this rule alone, also where it could know of a release at
+	// once: all would know, and try, at the same time.
+	manyRivals = 3
 )
 
 // pauseAfter is the pause between two polls, while the lock changes hands, of a caller that has waited for a time.
@@ -139,6 +143,17 @@ func (r *rivals) expectOwn() {
 // compete reports whether rivals were seen to take turns with this process within the last rivalsKnownFor.
 func (r *rivals) compete() bool {
 	return time.Since(r.last().changed) < rivalsKnownFor
+}
+
+// areMany reports whether manyRivals other processes have had the row.
+func (r *rivals) areMany() bool {
+	var clients []string
+	for _, holder := range r.last().holders {
+		if client := locktable.ClientOf(holder); !slices.Contains(clients, client) {
+			clients = append(clients, client)
+		}
+	}
+	return len(clients) >= manyRivals
 }
 
 // competed reports whether another process was seen to have the row less than rivalsFor before a time, or since.

@@ -437,7 +437,8 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 		_, _ = w.wait(ctx, min(w.idle, time.Millisecond+jitter.N(4*time.Millisecond))) // both are told by ctx and the row
 		return seen, ctx.Err()
 	}
-	changed := false
+	changed, watched := false, false
+	defer w.table.Attend()()
 	if w.subscribe(w.waker, h.config.table.Topic(cmp.Or(seen.LockKey, h.lockKey))) { // there was no wake-up for a release before that
 		row, _, err := w.table.Read(ctx, h.claimOf(seen))
 		h.observed.notePoll()
@@ -457,7 +458,9 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 				return seen, err
 			}
 		}
-		row, woken, err := w.table.Poll(ctx, h.claimOf(seen), w.pace(seen, changed))
+		pace := w.pace(seen, changed)
+		pace.Seen, pace.Watched = seen, watched
+		row, woken, err := w.table.Poll(ctx, h.claimOf(seen), pace)
 		switch {
 		case err != nil:
 			return seen, failure.Of(err, h.key)
@@ -469,7 +472,7 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 		h.noteOutage(nil)
 		h.noteAnswered()
 		_ = w.table.Process(ctx, row) // it is known when ctx has ended
-		changed = row.Holder != seen.Holder || row.Age < seen.Age
+		changed, watched = row.Holder != seen.Holder || row.Age < seen.Age, true
 		if !w.isFree(row) {
 			e := h.entryAt(h.place(row))
 			e.noteRival(row.Holder)
@@ -485,8 +488,9 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 // the rule of [pauseAfter]. Rivals that seem to be Spring's are to have as good a chance as this process: if the row has
 // changed since the last poll, the next one comes after IdleBetweenTries, as theirs do, or after what that is by default.
 func (w *waiter) pace(seen locktable.Row, changed bool) locktable.Pace {
-	p := locktable.Pace{Longest: w.idle, Wake: w.wake}
-	switch rivals := &w.hold.entryAt(w.hold.place(seen)).rivals; {
+	rivals := &w.hold.entryAt(w.hold.place(seen)).rivals
+	p := locktable.Pace{Longest: w.idle, Wake: w.wake, Regardless: seen.Age < youngFor && rivals.compete() && rivals.areMany()}
+	switch {
 	case w.waker != nil, changed && seen.Age >= youngFor:
 		p.Pause = w.idle
 	case seen.Age >= youngFor:

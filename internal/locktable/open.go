@@ -20,6 +20,7 @@ func Open(ctx context.Context, config Config) (*Table, error) {
 	t := &Table{
 		pool: transaction.Pool{DB: config.DB, Dialect: &config.Dialect, Gate: transaction.GateOf(config.DB)}, dialect: config.Dialect, errors: config.Dialect.Classify,
 		names: config.Names, region: config.Region, layout: config.Layout, level: config.Isolation, patience: PatienceOf(ctx),
+		watcher: watcherOf(ctx),
 	}
 	if err := t.holders.seed(config.ClientID); err != nil {
 		return nil, &Error{Op: opening.op, Kind: Failed, Err: err}

@@ -27,7 +27,11 @@ func (t *Table) Poll(ctx context.Context, c Claim, p Pace) (row Row, woken bool,
 		switch {
 		case a.round != nil:
 			row, _, err = t.Read(ctx, c)
-			t.polls.end(a.round)
+			var found news
+			if err == nil {
+				found.of(p.Seen, row)
+			}
+			t.polls.end(a.round, found)
 		case errors.Is(a.err, errRetryAlone):
 			row, err = t.readLimited(ctx, c, t.polled)
 		default:
@@ -69,19 +73,22 @@ const (
 // thousand waiters cost a few statements a second, and a few waiters find a release soon. A waiter that is due alone
 // reads its row by itself.
 //
+// Where a [Watcher] reports writes, a poll follows a write soon, and waiters poll seldom while there is none: see [writes].
+//
 // Between polls there is a timer, and no goroutine.
 type polls struct {
 	// read reads the rows of many keys.
 	read func(context.Context, values) (map[string]Row, error)
 
-	mu    sync.Mutex
-	queue []*pollCall
-	timer *time.Timer   // starts the next poll
-	armed time.Time     // when it does; zero if it does not
-	round *pollRound    // the poll that is under way, or nil
-	cost  time.Duration // of a poll, smoothed
-	last  time.Time     // when the last poll ended
-	less  time.Duration // the random part of the pause after it, in thousandths
+	mu     sync.Mutex
+	writes writes
+	queue  []*pollCall
+	timer  *time.Timer   // starts the next poll
+	armed  time.Time     // when it does; zero if it does not
+	round  *pollRound    // the poll that is under way, or nil
+	cost   time.Duration // of a poll, smoothed
+	last   time.Time     // when the last poll ended
+	less   time.Duration // the random part of the pause after it, in thousandths
 }
 
 // ShortestPoll is the shortest pause before a poll of a waiter that asks for none, if that may be longer.
@@ -99,6 +106,11 @@ type Pace struct {
 	Left time.Duration
 	// Wake ends the pause. It may be nil.
 	Wake <-chan struct{}
+	// Seen is the row when the waiter has last read it, and Watched reports whether that was after [Table.Attend].
+	Seen    Row
+	Watched bool
+	// Regardless has the waiter poll as if no writes were reported.
+	Regardless bool
 }
 
 // A pollRound is a poll that is under way.
@@ -113,6 +125,7 @@ type pollRound struct {
 type pollCall struct {
 	claim  Claim
 	pace   Pace
+	joined time.Time
 	due    time.Time
 	place  int             // in the queue, or inRound, or gone
 	again  bool            // a poll of many has failed it
@@ -137,7 +150,7 @@ func (p *polls) join(c Claim, pace Pace) *pollCall {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	call := &pollCall{claim: c, pace: pace, answer: make(chan pollAnswer, 1)}
+	call := &pollCall{claim: c, pace: pace, joined: now, answer: make(chan pollAnswer, 1)}
 	if pause := p.ownPause(pace); pause > 0 {
 		call.due = now.Add(pause - jitter.N(pause/5+1))
 	} else if call.due = p.last.Add(p.pause(pace)); call.due.Before(now) {
@@ -185,10 +198,11 @@ func (p *polls) start(call *pollCall) time.Time {
 	if own := p.ownPause(call.pace); own > 0 {
 		pause = min(pause, own)
 	}
-	if earliest := p.last.Add(pause); call.due.Before(earliest) {
-		return earliest
+	at := call.due
+	if earliest := p.last.Add(pause); at.Before(earliest) {
+		at = earliest
 	}
-	return call.due
+	return p.writes.adjust(call, at)
 }
 
 // arm has the next poll begin at due, or earlier if that is planned.
@@ -229,7 +243,7 @@ func (p *polls) leave(call *pollCall) {
 	select {
 	case a := <-call.answer:
 		if a.round != nil {
-			p.end(a.round)
+			p.end(a.round, news{})
 		}
 	default:
 	}
@@ -252,7 +266,11 @@ func (p *polls) poll() {
 			p.fail(round)
 			return
 		}
-		if !p.end(round) {
+		var found news
+		for _, call := range round.calls {
+			found.of(call.pace.Seen, rows[call.claim.LockKey])
+		}
+		if !p.end(round, found) {
 			return // the callers do not wait for it any more
 		}
 		for _, call := range round.calls {
@@ -273,7 +291,7 @@ func (p *polls) begin() *pollRound {
 	queue := p.queue
 	p.queue = nil
 	for _, call := range queue {
-		if call.due.After(now) || len(round.calls) == maxPolled {
+		if p.writes.adjust(call, call.due).After(now) || len(round.calls) == maxPolled {
 			p.enqueue(call)
 			continue
 		}
@@ -293,7 +311,7 @@ func (p *polls) begin() *pollRound {
 }
 
 // end ends a round that has its answer, and plans the next one. It returns false if others have gone on before.
-func (p *polls) end(round *pollRound) bool {
+func (p *polls) end(round *pollRound, found news) bool {
 	round.slow.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -303,6 +321,7 @@ func (p *polls) end(round *pollRound) bool {
 	// One that is very late tells little about the next one.
 	took := min(time.Since(round.began), 2*round.longest/pollShare)
 	p.cost += (took - p.cost) / 4
+	p.writes.polled(round.began, found)
 	p.plan()
 	return true
 }
@@ -317,6 +336,7 @@ func (p *polls) fail(round *pollRound) {
 	if p.round != round {
 		return
 	}
+	p.writes.polled(round.began, news{})
 	p.plan()
 	if len(round.calls) == 1 {
 		return

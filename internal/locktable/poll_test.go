@@ -104,7 +104,7 @@ func TestASoonPollWaitsForNoOther(t *testing.T) {
 				defer p.leave(call)
 				if a := <-call.answer; a.round != nil { // it was due alone
 					time.Sleep(cost)
-					p.end(a.round)
+					p.end(a.round, news{})
 				}
 				*n++
 			}

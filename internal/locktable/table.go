@@ -63,6 +63,7 @@ type Table struct {
 	releases    batched[bool]
 	reads       *limiter // for reads before an attempt; nil if batching is disabled
 	polls       polls
+	watcher     Watcher       // nil for none
 	polled      *limiter      // for waiters whose poll has failed
 	patience    time.Duration // see [WithPatience]; 0 without
 	room        room

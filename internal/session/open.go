@@ -231,7 +231,7 @@ func (p *opening) registry(ctx context.Context, o Options) (*sqllock.Registry, e
 	if err != nil {
 		return nil, err
 	}
-	repository, err := sqllock.NewRepository(ctx, p.pools.DB.DB, d, &o.Repository)
+	repository, err := sqllock.NewRepository(p.pools.Watching(ctx), p.pools.DB.DB, d, &o.Repository)
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,8 @@ type Pools struct {
 	Turns *sqlx.DB
 	// MultiStatements reports whether DB takes several statements in one message.
 	MultiStatements bool
+	// Watcher reports writes, or is nil.
+	Watcher Watcher
 	// Pooler says why the settings of sessions are not relied on. It is nil if they are.
 	Pooler error
 }
@@ -142,6 +144,9 @@ func (t Target) connectPools(ctx context.Context, n Need) (*Pools, error) {
 	if err == nil {
 		p.Turns, err = t.turns()
 	}
+	if err == nil && t.Watcher != nil {
+		p.Watcher = t.Watcher(t.Source)
+	}
 	if err == nil {
 		s.kept.Store(kept)
 		return p, nil
@@ -226,8 +231,20 @@ func isPooler(err error) bool {
 // closeTimeout limits how long a database that does not answer keeps Close.
 const closeTimeout = 10 * time.Second
 
+// Watching returns a context with which [sqllock.NewRepository] makes a repository whose waiters poll when the database is
+// written to.
+func (p *Pools) Watching(ctx context.Context) context.Context {
+	if p.Watcher == nil {
+		return ctx
+	}
+	return locktable.WithWatcher(ctx, p.Watcher)
+}
+
 // Close closes the pools.
 func (p *Pools) Close() (err error) {
+	if p.Watcher != nil {
+		err = p.Watcher.Close()
+	}
 	for _, db := range []**sqlx.DB{&p.Turns, &p.Acquirers, &p.DB} {
 		if *db != nil {
 			err = errors.Join(err, (*db).Close())

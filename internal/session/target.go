@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // A Target is the database that a DSN names, and how to reach it.
@@ -54,8 +55,16 @@ type Target struct {
 	SetsTimeout bool
 	// Connector returns what makes the connections of a pool, for Source or Creating.
 	Connector func(source string, s Settings) (driver.Connector, error)
+	// Watcher, unless it is nil, returns what reports writes to the database of Source.
+	Watcher func(source string) Watcher
 
 	notMariaDB bool // as in Settings
+}
+
+// A Watcher reports writes until it is closed.
+type Watcher interface {
+	locktable.Watcher
+	Close() error
 }
 
 // A Choice is what else a driver of PostgreSQL reads from a DSN. The command warns about it.

@@ -138,7 +138,7 @@ func isTrue(values []string) bool {
 // exist is created only where the caller asks for it, unless a parameter says
 // otherwise: most often its name is mistyped.
 func target(uri string, query url.Values) session.Target {
-	t := session.Target{Driver: "sqlite", Dialect: dialect.SQLite(), Connector: connector}
+	t := session.Target{Driver: "sqlite", Dialect: dialect.SQLite(), Connector: connector, Watcher: watcherOf}
 	// SQLite rejects a change of the journal mode of a read-only file.
 	if query.Get("mode") != "ro" && query.Get("immutable") == "" {
 		query["_pragma"] = append(slices.Clone(pragmas), query["_pragma"]...)

@@ -44,6 +44,8 @@ type Cell struct {
 	InBubble func(testing.TB) *sqlx.DB
 	// Waker, if not nil, wakes up waiters, and releases notify it.
 	Waker sqllock.Waker
+	// Watcher, if not nil, reports writes to waiters.
+	Watcher locktable.Watcher
 	// Only, if not nil, are the names of the tests that run, as in [Names], one after the other.
 	Only []string
 	// If OnlyOwn is true, tests are left out that show the same in every cell of a server, because they send no
@@ -249,7 +251,11 @@ func (f *fixture) repository(opts sqllock.RepositoryOptions) *sqllock.Repository
 
 // unhurried is the test's context, with which a repository waits for a minute for each answer.
 func (f *fixture) unhurried() context.Context {
-	return locktable.WithPatience(f.Context(), time.Minute)
+	ctx := locktable.WithPatience(f.Context(), time.Minute)
+	if f.cell.Watcher != nil {
+		ctx = locktable.WithWatcher(ctx, f.cell.Watcher)
+	}
+	return ctx
 }
 
 // idle is the time between two tries of a waiter. It is short, to keep the tests short. In a bubble each try costs

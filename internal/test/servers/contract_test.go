@@ -218,8 +218,9 @@ func TestContractInRealTime(t *testing.T) {
 			t.Run(layout.String(), func(t *testing.T) {
 				db := dbtest.SQLite(t)
 				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
+				pools := poolsOf(t, sqlitedriver.Parse, db.DSN)
 				column{server: server.SQLite, driver: db.Driver, settings: "real time"}.runCell(t, db.Version(t), contract.Cell{
-					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: poolsOf(t, sqlitedriver.Parse, db.DSN).DB, Only: names,
+					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: pools.DB, Watcher: pools.Watcher, Only: names,
 				})
 			})
 		})
@@ -227,7 +228,7 @@ func TestContractInRealTime(t *testing.T) {
 	for _, layout := range []dialect.Layout{dialect.Spring7, dialect.Spring6} {
 		run(layout, "Repository/ARowIsNotTakenOverBeforeItExpires")
 	}
-	run(dialect.Spring7, "Contention/ACounterLosesNoUpdate")
+	run(dialect.Spring7, "Contention/ACounterLosesNoUpdate", "Waiting/LockWaitsForUnlockInAnotherProcess")
 }
 
 // cellPool is how many connections a cell may have. A cell whose tests wait for their turn keeps them for a while, so

@@ -59,6 +59,7 @@ const startTimeout = 10 * time.Second
 func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.RepositoryOptions) (*sqllock.Repository, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	ctx = c.pools.Watching(ctx)
 	opts.MultiStatements = c.pools.MultiStatements
 	opts.Region, opts.Prefix, opts.Keys = f.Region, f.Prefix, f.Keys()
 	opts.DisableFencing = opts.DisableFencing || f.NoFencing
