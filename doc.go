@@ -68,7 +68,8 @@
 // to acquire. If the lock is taken it polls the row, at least every
 // [RegistryOptions.IdleBetweenTries] and when the row expires, and tries again when the row is
 // free. A poll writes nothing, and one statement serves all waiters of a repository. On
-// PostgreSQL a [Waker] can wake it at the release. Between processes there is an order
+// PostgreSQL a [Waker] can wake it at the release. With sqlitelock.Open it polls when the file is
+// written to, and seldom otherwise. Between processes there is an order
 // only with [RegistryOptions.Fair].
 //
 // # More than one

@@ -46,7 +46,8 @@ type RegistryOptions struct {
 
 	// IdleBetweenTries is the longest pause between two polls of a lock that another process holds. Default 100 ms. The pause
 	// begins at 25 ms, or a quarter of IdleBetweenTries if that is longer, and grows with what polls cost. With a Waker it is
-	// IdleBetweenTries. Where processes want a lock all the time, a caller polls the sooner the longer it has waited, and a process
+	// IdleBetweenTries. With sqlitelock.Open, where a write to the file brings the next poll forward, it is five times
+	// IdleBetweenTries while nothing is written, once such a poll has found a change. Where processes want a lock all the time, a caller polls the sooner the longer it has waited, and a process
 	// whose callers have had the lock for 100 ms steps back for a moment, so that all are likely to get their turns: docs/waiting.md
 	// has the rules.
 	IdleBetweenTries time.Duration

@@ -9,6 +9,11 @@
 // The registry has a pool of its own, of five connections, with the settings that locks
 // need: see docs/pool.md. To use a pool of the application's instead, call
 // [sqllock.NewRepository].
+//
+// On Linux a waiter finds a release in another process within milliseconds: it polls when the file is written to. The system
+// reports that by inotify, and no descriptor of the file is opened for it. While callers wait, and for a second after, a
+// registry uses one inotify instance; a user has 128 by default (fs.inotify.max_user_instances). Without one, and on other
+// systems, waiters poll as docs/waiting.md says.
 package sqlitelock
 
 import (

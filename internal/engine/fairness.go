@@ -41,9 +41,9 @@ const (
 	halvedAfter = 50 * time.Millisecond
 	// shortestPause is the shortest pause between polls.
 	shortestPause = 6 * time.Millisecond
-	// manyRivals is how many other processes make a waiter poll by this rule alone, also where it could know of a release at
-	// once: all would know, and try, at the same time.
-	manyRivals = 3
+	// manyRivals is how many other processes that have the lock again and again make a waiter poll by this rule alone, also
+	// where it could know of a release at once: all would know, and try, at the same time.
+	manyRivals = 2
 )
 
 // pauseAfter is the pause between two polls, while the lock changes hands, of a caller that has waited for a time.
@@ -145,15 +145,17 @@ func (r *rivals) compete() bool {
 	return time.Since(r.last().changed) < rivalsKnownFor
 }
 
-// areMany reports whether manyRivals other processes have had the row.
+// areMany reports whether manyRivals other processes have had the row again and again.
 func (r *rivals) areMany() bool {
-	var clients []string
+	times := make(map[string]int, holdersKept)
+	again := 0
 	for _, holder := range r.last().holders {
-		if client := locktable.ClientOf(holder); !slices.Contains(clients, client) {
-			clients = append(clients, client)
+		client := locktable.ClientOf(holder)
+		if times[client]++; times[client] == 2 {
+			again++
 		}
 	}
-	return len(clients) >= manyRivals
+	return again >= manyRivals
 }
 
 // competed reports whether another process was seen to have the row less than rivalsFor before a time, or since.

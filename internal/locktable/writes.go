@@ -47,8 +47,10 @@ const (
 	// firstAfter is when a poll begins after a write. The next ones begin after twice the time each, up to lastAfter: a
 	// write is reported before the transaction has committed, for which it may have to wait for the disk.
 	firstAfter, lastAfter = time.Millisecond, 512 * time.Millisecond
-	// spare is how many polls may come sooner because of writes, and sparedAfter is the time in which one more may.
-	spare, sparedAfter = 10, 100 * time.Millisecond
+	// spare is how many polls may come soon because of writes, and sparedAfter is the time in which one more may. soon is
+	// the delay up to which a poll counts: without reports the next one would come not much later.
+	spare, sparedAfter = 16, 100 * time.Millisecond
+	soon               = 16 * time.Millisecond
 	// longestRest is for how long writes are not reported that change nothing.
 	longestRest = 25 * time.Millisecond
 	// calmShare is how many times longer than [Pace.Longest] the pause between two polls is while nothing is written.
@@ -58,7 +60,7 @@ const (
 // writes are what the polls of a table know of the writes to the database. The zero value knows of none, and changes nothing.
 //
 //   - After a write polls begin within 1, 2, 4, 8 ms and so on.
-//   - If ten of them have found no lock free, the writes are others' business, and polls come about as often as without
+//   - If 16 of them have found no lock free, the writes are others' business, and polls come about as often as without
 //     reports: ten a second more at most.
 //   - While nothing is written, polls are seldom, if reports have been seen to work: the last change that a poll has
 //     found was reported before.
@@ -110,7 +112,7 @@ func (w *writes) heard(r Report) bool {
 // plan has the next poll begin after the delay, if there is one to spare.
 func (w *writes) plan(latest time.Time, delay time.Duration) {
 	w.latest, w.delay = latest, delay
-	if w.next = latest.Add(delay); w.spent.After(w.next) {
+	if w.next = latest.Add(delay); delay <= soon && w.spent.After(w.next) {
 		w.next = time.Time{}
 	}
 }
@@ -127,7 +129,7 @@ func (n *news) of(before, now Row) {
 // polled notes a poll that began then.
 func (w *writes) polled(began time.Time, found news) {
 	now := time.Now()
-	if !w.next.IsZero() && !began.Before(w.next) {
+	if !w.next.IsZero() && !began.Before(w.next) && w.delay <= soon {
 		if full := now.Add(-spare * sparedAfter); w.spent.Before(full) {
 			w.spent = full
 		}
