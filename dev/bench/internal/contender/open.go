@@ -27,7 +27,7 @@ func opened() []Contender {
 	return append(all, nameless)
 }
 
-// open is the function Open for a database. Only PostgreSQL can wake.
+// open is the function Open for a database. Only PostgreSQL has an option for wake-ups.
 func open(ctx context.Context, d database, at Place, registry sqllock.RegistryOptions, wake bool) (*sqllock.Registry, error) {
 	registry.TTL = at.TTL
 	switch d.short {
