@@ -83,8 +83,8 @@ func TestConnect_EngineThatReadsAllComments(t *testing.T) {
 	target.Dialect = dialect.MySQL()
 	pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 2, Unverified: true}))(t)
 	defer pools.Close()
-	for _, db := range []*sqlx.DB{pools.DB, pools.Turns} {
-		check.Must(t, check.ErrorOf(db.ExecContext(t.Context(), "/*M! SET STATEMENT a=1 FOR */ UPDATE t /*M!100600 JOIN\n u *//*!80000 FORCE INDEX */ SET n = 1")))
+	for _, pool := range []*sqlx.DB{pools.DB, pools.Turns} {
+		check.Must(t, check.ErrorOf(pool.ExecContext(t.Context(), "/*M! SET STATEMENT a=1 FOR */ UPDATE t /*M!100600 JOIN\n u *//*!80000 FORCE INDEX */ SET n = 1")))
 	}
 	const want = " UPDATE t /*!80000 FORCE INDEX */ SET n = 1"
 	check.Equal(t, "sent", strings.Join(sent, "\n"), want+"\n"+want)
