@@ -16,6 +16,7 @@ type Watcher interface {
 // A Report is what a [Watcher] reports.
 type Report int
 
+// The reports.
 const (
 	Written   Report = iota // the database is being written to
 	Missed                  // writes may have been missed until now

@@ -76,6 +76,7 @@ func (p *pollOf) prove() {
 
 // A release is found within the time that its commit takes once more, and a millisecond.
 func TestWrites_AReleaseIsFoundSoon(t *testing.T) {
+	t.Parallel()
 	for _, commit := range []time.Duration{0, 5 * time.Millisecond, 70 * time.Millisecond, 200 * time.Millisecond} {
 		for _, proven := range []bool{false, true} {
 			t.Run("", func(t *testing.T) {
@@ -128,6 +129,7 @@ func TestWrites_CalmIsTrustedOnceProven(t *testing.T) {
 
 // TestWrites_OfOthersCostNoMore has another program write all the time.
 func TestWrites_OfOthersCostNoMore(t *testing.T) {
+	t.Parallel()
 	for _, every := range []time.Duration{time.Millisecond, 5 * time.Millisecond, 30 * time.Millisecond, 120 * time.Millisecond, 600 * time.Millisecond} {
 		t.Run(every.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, p *pollOf) {

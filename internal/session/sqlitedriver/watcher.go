@@ -172,8 +172,11 @@ func (w *watcher) watch(ctx context.Context, path string) error {
 			if event.Op != fsnotify.Write {
 				return errReplaced
 			}
-		case <-events.Errors: // too many events, of which some are lost
-			rest = w.report(locktable.Missed)
+		case err := <-events.Errors:
+			if err == nil { // it is closed
+				return errReplaced
+			}
+			rest = w.report(locktable.Missed) // there were too many
 		case <-ctx.Done():
 			return ctx.Err()
 		}

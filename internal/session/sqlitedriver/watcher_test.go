@@ -75,6 +75,7 @@ func (w *watched) write() {
 // Writes are reported, also to a log that takes the place of another one, as after the last connection of all processes was
 // closed, and to one that is not there at first.
 func TestWatcher_FollowsTheLog(t *testing.T) {
+	t.Parallel()
 	for name, replace := range map[string]func(*watched){
 		"removed": func(w *watched) { check.Must(w.t, os.Remove(w.log)) },
 		"renamed": func(w *watched) { check.Must(w.t, os.Rename(w.log, w.log+"-old")) },

@@ -47,6 +47,7 @@ func (w *watcher) state() [2]int {
 
 // A caller that waits, and no other, is told of writes: then it finds a release at once, and without a report at its next poll.
 func TestWait_FollowsWrites(t *testing.T) {
+	t.Parallel()
 	for name, reported := range map[string]bool{"reported": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
