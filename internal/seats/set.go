@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
@@ -163,6 +164,12 @@ const (
 // TurnKey returns the key of the turn of a set. It names the kind, so that a semaphore and a
 // read-write lock of one key do not wait for each other.
 func TurnKey(lockKey, kind string) string { return lockKey + " " + kind + " turn" }
+
+// IsTurn reports whether a key is one of [TurnKey].
+func IsTurn(key string) bool {
+	of, isTurn := strings.CutSuffix(key, " turn")
+	return isTurn && (strings.HasSuffix(of, " "+Permit) || strings.HasSuffix(of, " "+Reader))
+}
 
 // SeatKey returns the key of the seat with number i of a set.
 func SeatKey(lockKey, kind string, i int) string { return lockKey + " " + kind + " " + strconv.Itoa(i) }

@@ -28,6 +28,8 @@ import (
 	sqllockprom "github.com/sqllock/sqllock/monitor/prometheus"
 	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/leader"
+	"github.com/sqllock/sqllock/sync/rwlock"
+	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
 // gathered are the series of a registry, with their values: the count of a histogram.
@@ -218,6 +220,67 @@ func TestTheOldestWaitAndHoldAreSeenWhileTheyLast(t *testing.T) {
 		<-led
 		expect("closed", 0, 0)
 	})
+}
+
+// TestACallerInTurnWaits has another process hold what callers of semaphores and of read-write locks wait for: the first of
+// them has the turn, which is not what it waits for.
+func TestACallerInTurnWaits(t *testing.T) {
+	t.Parallel()
+	type claim func(context.Context, *sqllock.Registry) (*sqllock.Lease, error)
+	permit := func(ctx context.Context, r *sqllock.Registry) (*sqllock.Lease, error) {
+		return check.Value(semaphore.New(r, "k", 1))(t).Acquire(ctx, 1)
+	}
+	of := func(lock func(*rwlock.Lock, context.Context) (*sqllock.Lease, error)) claim {
+		return func(ctx context.Context, r *sqllock.Registry) (*sqllock.Lease, error) {
+			return lock(check.Value(rwlock.New(r, "k"))(t), ctx)
+		}
+	}
+	for name, test := range map[string]struct {
+		hold, wait claim
+		held       float64 // by a caller that waits
+	}{
+		"a semaphore": {permit, permit, 0},
+		"a reader":    {of((*rwlock.Lock).Lock), of((*rwlock.Lock).RLock), 0},
+		"a writer":    {of((*rwlock.Lock).RLock), of((*rwlock.Lock).Lock), 1}, // it keeps out new readers
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				observers, prom, otel := both(t, nil, nil)
+				s := newStage(t, sqllock.RegistryOptions{Observers: observers})
+				held := check.Value(test.hold(t.Context(), s.other))(t)
+				waiting := make([]<-chan error, 2)
+				for i := range waiting {
+					waiting[i] = check.Begin(func() error {
+						lease, err := test.wait(t.Context(), s.registry)
+						if err != nil {
+							return err
+						}
+						time.Sleep(time.Second)
+						return lease.Unlock(t.Context())
+					})
+					time.Sleep(20 * time.Second)
+				}
+				expect := func(when string, want gathered) {
+					t.Helper()
+					for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+						got := gather(t, registry)
+						for what, n := range want {
+							if math.Abs(got[what+"{} GAUGE"]-n) > 1 { // a poll may come later
+								t.Errorf("%s, %s: %s is %v, want %v", who, when, what, got[what+"{} GAUGE"], n)
+							}
+						}
+					}
+				}
+				expect("two wait", gathered{"sqllock_oldest_wait_seconds": 40, "sqllock_oldest_hold_seconds": 40 * test.held, "sqllock_waiters": 2})
+				must(t, held.Unlock(t.Context()))
+				for _, one := range waiting {
+					must(t, <-one)
+				}
+				expect("all have ended", gathered{"sqllock_oldest_wait_seconds": 0, "sqllock_oldest_hold_seconds": 0, "sqllock_waiters": 0})
+			})
+		})
+	}
 }
 
 // TestEndedElectionsAreForgotten has many roles end, whose names are no UTF-8. The last ones stay, so that their

@@ -80,7 +80,7 @@ func New(opts *Options) *Collector {
 	}, c.metrics.Left.Ratio)
 	c.all = append(c.all, lost, left,
 		newOldest(&c.metrics.Waits, "sqllock_oldest_wait_seconds", "How long the caller of this process has waited that has waited longest.", lock),
-		newOldest(&c.metrics.Holds.Oldest, "sqllock_oldest_hold_seconds", "How long this process has held the lock that it has held longest.", lock),
+		newOldest(&c.metrics.Holds, "sqllock_oldest_hold_seconds", "How long this process has held the lock that it has held longest.", lock),
 		newElections(&c.metrics.Elections), newJobs(&c.metrics.Jobs))
 	if o.Rows != nil {
 		c.all = append(c.all, newRows(o.Rows))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sqllock/sqllock/internal/seats"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -25,7 +26,7 @@ type Metrics struct {
 	Lock      func(key string) string // returns the name of a lock; nil if there are no names
 	Left      LeastLeft
 	Waits     Oldest // those of callers that stand by are not among them
-	Holds     Holds  // nor those of leaders
+	Holds     Oldest // nor those of leaders
 	Elections Elections
 	Jobs      Jobs
 
@@ -66,9 +67,13 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 	waits := e.Wait != 0 && !e.StandsBy
 	wait := m.beginWait(ctx, e.Key, waits)
 	return func(e observe.AcquireEnd) {
-		if waits {
-			m.Waiters(ctx, -1, m.labels(e.Key)...)
+		inTurn := e.Err == nil && !e.Reentered && seats.IsTurn(e.Key)
+		switch {
+		case waits && inTurn: // and waits on, for a permit or for readers, until it releases the turn
+			m.Waits.EndsWith(e.Holder, wait)
+		case waits:
 			m.Waits.End(m.name(e.Key), wait)
+			m.Waiters(ctx, -1, m.labels(e.Key)...)
 		}
 		if e.Reentered {
 			return
@@ -78,8 +83,8 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 		}
 		if e.Err == nil {
 			m.Leases(ctx, 1, m.labels(e.Key)...)
-			if !e.StandsBy {
-				m.Holds.Acquired(m.name(e.Key), e.Holder)
+			if !e.StandsBy && !inTurn {
+				m.Holds.EndsWith(e.Holder, m.Holds.Begin(m.name(e.Key)))
 			}
 			if e.AutoRenew {
 				m.Left.Begin()
@@ -104,7 +109,10 @@ func (m *Metrics) LeaseEnd(ctx context.Context, e observe.LeaseEnd) {
 	}
 	m.Held(ctx, e.Held.Seconds(), m.labels(e.Key, End(e.Reason))...)
 	m.Leases(ctx, -1, m.labels(e.Key)...)
-	m.Holds.Ended(m.name(e.Key), e.Holder)
+	m.Holds.LeaseEnd(m.name(e.Key), e.Holder)
+	if m.Waits.LeaseEnd(m.name(e.Key), e.Holder) {
+		m.Waiters(ctx, -1, m.labels(e.Key)...)
+	}
 	if e.AutoRenew {
 		m.Left.End()
 	}

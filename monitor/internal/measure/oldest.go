@@ -8,9 +8,17 @@ import (
 // Oldest knows the waits, or the holds, of a process that have not ended, by the name of the lock, or by "" if there are no
 // names. The zero value is ready.
 type Oldest struct {
-	mu    sync.Mutex
-	last  uint64
-	began map[string]map[uint64]time.Time
+	mu       sync.Mutex
+	last     uint64
+	began    map[string]map[uint64]time.Time
+	byHolder map[string]leasesOf
+}
+
+// leasesOf are the numbers of what ends with the leases of one holder: several while one hands its row on, and is not told
+// to have ended yet. They end in the order in which they began.
+type leasesOf struct {
+	first uint64
+	more  []uint64
 }
 
 // Know makes a name known, so that there is a value for it.
@@ -61,50 +69,35 @@ func (o *Oldest) Each(do func(seconds float64, name string)) {
 	}
 }
 
-// Holds are the leases of a process. The zero value is ready.
-type Holds struct {
-	Oldest
-
-	mu       sync.Mutex
-	byHolder map[string]holdsOf
-}
-
-// holdsOf are the numbers of the holds of one holder: several while one hands its row on, and is not told to have
-// ended yet. They end in the order in which they began.
-type holdsOf struct {
-	first uint64
-	more  []uint64
-}
-
-// Acquired notes a hold that begins.
-func (h *Holds) Acquired(name, holder string) {
-	number := h.Begin(name)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.byHolder == nil {
-		h.byHolder = make(map[string]holdsOf)
+// EndsWith has what has that number end with a lease of the holder: see [Oldest.LeaseEnd].
+func (o *Oldest) EndsWith(holder string, number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.byHolder == nil {
+		o.byHolder = make(map[string]leasesOf)
 	}
-	of, others := h.byHolder[holder]
+	of, others := o.byHolder[holder]
 	if others {
 		of.more = append(of.more, number)
 	} else {
 		of.first = number
 	}
-	h.byHolder[holder] = of
+	o.byHolder[holder] = of
 }
 
-// Ended notes the end of a hold, unless it was not noted.
-func (h *Holds) Ended(name, holder string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	of, noted := h.byHolder[holder]
-	if !noted {
-		return
+// LeaseEnd notes the end of what ends with this lease of the holder. ended is false if nothing does.
+func (o *Oldest) LeaseEnd(name, holder string) (ended bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	of, ended := o.byHolder[holder]
+	if !ended {
+		return false
 	}
-	h.End(name, of.first)
+	delete(o.began[name], of.first)
 	if len(of.more) == 0 {
-		delete(h.byHolder, holder)
-		return
+		delete(o.byHolder, holder)
+	} else {
+		o.byHolder[holder] = leasesOf{of.more[0], of.more[1:]}
 	}
-	h.byHolder[holder] = holdsOf{of.more[0], of.more[1:]}
+	return true
 }
