@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock/observe"
@@ -138,9 +139,30 @@ func Unreported(ctx context.Context, key string) context.Context {
 // StandsBy reports whether the context is one of [Unreported] for the key.
 func StandsBy(ctx context.Context, key string) bool { return ctx.Value(unreported{}) == key }
 
+// counted is the key under which a context has what [Counted] has put there.
+type counted struct{}
+
+// A part is a wait that is part of a longer one.
+type part struct {
+	key  string
+	over atomic.Bool
+}
+
+// Counted returns a context whose callers are not counted where they wait for a key, until done is called: one who waits for
+// it, and is counted, has them wait. The context may be that of a lease.
+func Counted(ctx context.Context, key string) (_ context.Context, done func()) {
+	p := &part{key: key}
+	return context.WithValue(ctx, counted{}, p), func() { p.over.Store(true) }
+}
+
+func isCounted(ctx context.Context, key string) bool {
+	p, _ := ctx.Value(counted{}).(*part)
+	return p != nil && p.key == key && !p.over.Load()
+}
+
 // Begin notes that a call of ctx waits. End follows.
 func (t *Tracker) Begin(ctx context.Context, at Place) *Caller {
-	if t == nil || StandsBy(ctx, at.Key) {
+	if t == nil || StandsBy(ctx, at.Key) || isCounted(ctx, at.Key) {
 		return nil
 	}
 	c := &Caller{tracker: t, ctx: ctx, began: time.Now(), at: at}

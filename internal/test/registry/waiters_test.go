@@ -27,6 +27,7 @@ func TestWaiters_OfAnotherProcess(t *testing.T) {
 		"a semaphore":  {permit, permit, true},
 		"a reader":     {ofReaders((*rwlock.Lock).Lock), ofReaders((*rwlock.Lock).RLock), true},
 		"a writer":     {ofReaders((*rwlock.Lock).RLock), ofReaders((*rwlock.Lock).Lock), true},
+		"two writers":  {ofReaders((*rwlock.Lock).Lock), ofReaders((*rwlock.Lock).Lock), true},
 		"a candidate":  {lockOf("k"), campaign, false},
 	} {
 		runInBubble(t, name, func(t *testing.T) {
