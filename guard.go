@@ -43,7 +43,7 @@ type Tx interface {
 //
 // While the row is pinned the lease cannot be renewed. If it ends before tx, its context
 // ends with [ErrLockLost], and tx may still be committed. Work outside of the database has
-// no such protection: use [Lease.Token] for it. With AutoRenew, a Guard that comes when a
+// no such protection: use [Lease.Token] for it. Unless NoRenew is set, a Guard that comes when a
 // renewal is overdue first renews the lease, by a statement of the registry's own: it waits
 // up to a fifteenth of TTL for that, and a second at most. So transactions that follow one
 // another lose no lease if each is shorter than TTL / 2, however many leases there are.

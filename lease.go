@@ -98,10 +98,10 @@ func (l *Lease) Renew(ctx context.Context) error { return l.held().Renew(ctx) }
 // once. It is for a step that takes longer than the others. The errors are those of Renew.
 //
 //   - No renewal shortens a lease. If the lease lasts for longer than ttl already, RenewFor
-//     changes nothing. Neither Renew, nor AutoRenew, nor entering the lock again shortens
+//     changes nothing. Neither Renew, nor the automatic renewal, nor entering the lock again shortens
 //     it later.
 //   - The time-to-live of the lease stays what it was. Later renewals use that one, also
-//     those by AutoRenew.
+//     the automatic ones.
 //   - [RegistryOptions.MaxHold] does not limit RenewFor.
 //   - If the holder crashes, the lock stays taken until ttl has passed. After an
 //     [ErrDatabase] it may stay so although the lease ends earlier.

@@ -171,9 +171,8 @@ type Waker interface {
 // of them talks to the database. Two registries of one process exclude each other as two
 // processes do.
 //
-// There is a goroutine while there are leases that are renewed, and one while rows may be left of
-// callers that the database has not answered; Close ends them. Other
-// goroutines last as long as the statement that they send, or the report of a long wait. Timers end
+// There is a goroutine while there are leases that are renewed, and for up to a third of their time-to-live after that, and one
+// while rows may be left of callers that the database has not answered; Close ends them. Other goroutines last as long as the statement that they send, or the report of a long wait. Timers end
 // with the leases and waits they belong to. All methods are safe for concurrent use.
 type Registry struct {
 	repository *Repository

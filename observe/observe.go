@@ -43,7 +43,7 @@ type Observer struct {
 	// the reason [EndClosed] it must not call Close itself.
 	LeaseEnd func(ctx context.Context, e LeaseEnd)
 
-	// Renewal is called after each try of AutoRenew to renew the leases of one time-to-live. The
+	// Renewal is called after each automatic try to renew the leases of one time-to-live. The
 	// next try waits until it returns. It may call Close, which therefore does not wait for it.
 	Renewal func(ctx context.Context, e Renewal)
 
@@ -214,7 +214,7 @@ const (
 // Lost reports whether the lease ended before its holder unlocked it, other than by Close.
 func (r EndReason) Lost() bool { return r == EndExpired || r == EndTaken }
 
-// A Renewal is a try of AutoRenew to renew all leases of one time-to-live.
+// A Renewal is an automatic try to renew all leases of one time-to-live.
 type Renewal struct {
 	// TTL is their time-to-live.
 	TTL time.Duration
@@ -226,7 +226,7 @@ type Renewal struct {
 	// Left is how much time the shortest of the leases had left when the database answered,
 	// before this renewal extended it: 0 if it was over.
 	Left time.Duration
-	// Err is the error, or nil. AutoRenew tries again; a lease is lost only when its context
+	// Err is the error, or nil. The registry tries again; a lease is lost only when its context
 	// ends. An [sqllock.ErrPinned] says that some rows are still locked by others.
 	Err error
 }

@@ -212,7 +212,7 @@ func (r *pinnedRenewal) isDone() bool {
 	}
 }
 
-// mayBeRenewed reports whether AutoRenew may still renew h.
+// mayBeRenewed reports whether the registry may still renew h.
 func (h *hold) mayBeRenewed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

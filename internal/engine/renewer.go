@@ -30,7 +30,7 @@ const (
 // longestWaitForRenewal limits how long a guard waits for the renewal that precedes it.
 const longestWaitForRenewal = time.Second
 
-// The renewal of a registry is what AutoRenew needs: a renewer for each time-to-live that
+// The renewal of a registry is what the automatic renewal needs: a renewer for each time-to-live that
 // there are leases of.
 type renewal struct {
 	background

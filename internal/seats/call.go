@@ -22,23 +22,36 @@ func (s *Set) CheckWait(wait time.Duration) error {
 	return nil
 }
 
-// beganKey is the key of when a wait has begun, in the context of the wait.
-type beganKey struct{}
+// A span is when a call has begun, and whether it waits, in the context of its wait.
+type span struct {
+	began time.Time
+	waits bool
+}
+
+type spanKey struct{}
 
 // Limited returns the context of a call's wait, which begins now and is made from ctx, the caller's. A wait
 // that is not positive does not limit it.
 func Limited(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
-	ctx = context.WithValue(ctx, beganKey{}, time.Now())
+	ctx = context.WithValue(ctx, spanKey{}, span{time.Now(), wait != NotAtAll})
 	if wait <= 0 {
 		return ctx, func() {}
 	}
 	return context.WithTimeout(ctx, wait)
 }
 
-// began returns when the wait has begun whose context is waiting, or made from it.
-func began(waiting context.Context) time.Time {
-	at, _ := waiting.Value(beganKey{}).(time.Time)
-	return at
+// spanOf returns the span of the call whose wait has the context waiting, or one made from it.
+func spanOf(waiting context.Context) span {
+	s, _ := waiting.Value(spanKey{}).(span)
+	return s
+}
+
+// waited returns for how long a call has waited: 0 if it only tries.
+func (s span) waited() time.Duration {
+	if !s.waits {
+		return 0
+	}
+	return time.Since(s.began)
 }
 
 // Execute runs fn under the lease that acquire returns, and unlocks it when fn returns or panics. The

@@ -14,18 +14,15 @@ import (
 // NotAcquired returns the [*sqllock.HeldError] of a call that found row held, with the key of the
 // lock. If ctx, the caller's, has ended, the error wraps its error and its cause too.
 func (s *Set) NotAcquired(ctx context.Context, row sqllock.Row) error {
-	return s.notAcquired(ctx, row, time.Time{})
+	return s.notAcquired(ctx, row, 0)
 }
 
-// notAcquired is NotAcquired of a wait that began at a time, or of a try if that is zero.
-func (s *Set) notAcquired(ctx context.Context, row sqllock.Row, began time.Time) error {
+// notAcquired is NotAcquired of a call that has waited.
+func (s *Set) notAcquired(ctx context.Context, row sqllock.Row, waited time.Duration) error {
 	if row.Holder != "" {
 		s.seen.Store(&row.Holder)
 	}
-	held := &sqllock.HeldError{Key: s.key, Holder: row.Holder, Left: max(row.Left, 0), Process: row.Process}
-	if !began.IsZero() {
-		held.Waited = time.Since(began)
-	}
+	held := &sqllock.HeldError{Key: s.key, Holder: row.Holder, Left: max(row.Left, 0), Process: row.Process, Waited: waited}
 	if ended := bounded.Ended(ctx); ended != nil {
 		return fmt.Errorf("%w: %w", held, ended)
 	}
@@ -42,15 +39,15 @@ func (s *Set) Failed(ctx, waiting context.Context, err error) error {
 	case errors.Is(err, sqllock.ErrClosed):
 		return err
 	case errors.As(err, &held):
-		return s.notAcquired(ctx, sqllock.Row{Holder: held.Holder, Left: held.Left, Process: held.Process}, began(waiting))
+		return s.notAcquired(ctx, sqllock.Row{Holder: held.Holder, Left: held.Left, Process: held.Process}, spanOf(waiting).waited())
 	case bounded.Ended(waiting) == nil:
 		return err
 	case !errors.Is(bounded.Ended(waiting), context.DeadlineExceeded): // its caller has ended it
-	case !failure.IsSilence(silent, time.Since(began(waiting))):
+	case !failure.IsSilence(silent, time.Since(spanOf(waiting).began)):
 	case errors.Is(err, sqllock.ErrDatabase) || s.locks.IsSilent(waiting, s.lockKey):
 		return failure.CutShort(ctx, failure.Silent(s.key, silent))
 	}
-	return s.notAcquired(ctx, sqllock.Row{}, began(waiting))
+	return s.notAcquired(ctx, sqllock.Row{}, spanOf(waiting).waited())
 }
 
 // errTooLate is why the lease has ended of a call that has then been doing something else.

@@ -163,3 +163,23 @@ func TestATryBesideAReaderWritesNothing(t *testing.T) {
 		p.rows(0)
 	})
 }
+
+// TestATryHasNotWaited has a database that takes its time.
+func TestATryHasNotWaited(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		p, other := f.process(), f.process()
+		reader := f.get(p.rw.RLock)
+		other.network.Follow(func(context.Context, flaky.Moment) error {
+			time.Sleep(50 * time.Millisecond)
+			return nil
+		})
+		_, err := other.rw.TryLock(f.Context())
+		var held *sqllock.HeldError
+		if !errors.As(err, &held) || held.Waited != 0 {
+			f.Errorf("%+v: %v", held, err)
+		}
+		other.network.Follow(nil)
+		time.Sleep(time.Second) // what the process has sent in the background has its answer
+		f.Unlock(reader)
+	})
+}

@@ -43,7 +43,7 @@ func (f *fixture) registry(name string) *sqllock.Registry {
 
 func (f *fixture) registryOn(db *sqlx.DB, name string, opts sqllock.RegistryOptions) *sqllock.Registry {
 	f.Helper()
-	opts.TTL, opts.IdleBetweenTries = ttl, idle
+	opts.TTL, opts.IdleBetweenTries, opts.NoRenew = ttl, idle, true
 	return f.Registry(db, sqllock.RepositoryOptions{ClientID: name, Keys: sqllock.PlainKeys, TTL: ttl}, opts)
 }
 

@@ -77,7 +77,7 @@ func TestFreePermitsTakeNoTurn(t *testing.T) {
 				}
 				return ctx, nil
 			},
-		}}, NoRenew: true}), permits)
+		}}}), permits)
 		network.Follow(func(context.Context, flaky.Moment) error {
 			time.Sleep(100 * time.Microsecond)
 			return nil
