@@ -42,9 +42,9 @@ type naming struct {
 	named   time.Time // when the process was
 	cleared time.Time // when old names were deleted
 
-	waitsAs    string          // the ID of the row that has the waits, as a holder; "" until there were some
-	waiting    map[string]bool // the LOCK_KEYs that it has; empty if it is to be ignored
-	waitsSince time.Time       // when it was written
+	waitsAs    string               // the ID of the row that has the waits, as a holder; "" until there were some
+	waiting    map[string]time.Time // when the LOCK_KEYs that it has were named; empty if it is to be ignored
+	waitsSince time.Time            // when it was written
 }
 
 func newNaming(closing context.Context, process string) naming {
@@ -165,13 +165,14 @@ func (s *Locks) writeWaits(ctx context.Context, now time.Time) {
 		return
 	}
 	long = long[:min(len(long), maxWaits)]
-	waits, names, waiting := make([]locktable.Wait, len(long)), make(map[string]string), make(map[string]bool)
+	waits, names, waiting := make([]locktable.Wait, len(long)), make(map[string]string), make(map[string]time.Time)
 	for i, w := range long {
 		waits[i] = locktable.Wait{LockKey: w.LockKey, Waited: w.Waited, Callers: w.Callers}
-		if !n.waiting[w.LockKey] { // that of a semaphore is not held: it has no name yet
-			names[w.LockKey] = w.Key
+		named := n.waiting[w.LockKey]
+		if now.Sub(named) >= namedFor { // that of a semaphore is not held: nothing else names it
+			names[w.LockKey], named = w.Key, now
 		}
-		waiting[w.LockKey] = true
+		waiting[w.LockKey] = named
 	}
 	if n.waitsAs == "" {
 		n.waitsAs = s.table.NewHolder()

@@ -12,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/internal/waits"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
@@ -137,6 +138,24 @@ func TestWaiters_OfAProcessThatEnds(t *testing.T) {
 			one.connector.Follow(nil)
 		}
 		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// TestWaiters_AreNamedAgain has a caller wait, as for a semaphore, while names are deleted that were not written lately.
+func TestWaiters_AreNamedAgain(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour, NoRenew: true, ReportWaitAfter: -1})
+		must(t, check.ErrorOf(registry.TryLock(t.Context(), "the turn")))
+		caller := waits.Of(registry).Begin(t.Context(), waits.Place{Key: "k", LockKey: check.Value(s.repository.LockKey("k"))(t)})
+		defer caller.End()
+		for range 2 {
+			time.Sleep(time.Hour + time.Minute)
+			if all := s.repository.Waiters(t.Context()); len(all) != 1 || all[0].Key != "k" {
+				t.Errorf("waiters: %+v", all)
+			}
+			s.db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK_NAME WHERE ID LIKE 'key:%'")
+		}
 	})
 }
 
