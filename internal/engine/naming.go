@@ -37,6 +37,7 @@ type naming struct {
 	process string      // what this process calls itself; "" has nothing written
 	timer   *time.Timer // or nil
 	running bool        // the timer, or what it has begun
+	left    bool        // the timer is to write nothing more
 	before  uint64      // the callers up to this one had arrived when the timer was set
 	began   time.Time
 	named   time.Time // when the process was
@@ -83,7 +84,7 @@ func (s *Locks) setNamingTimerLocked() {
 func (s *Locks) writeNames() {
 	n, keys := &s.naming, make(map[string]string)
 	s.mu.Lock()
-	if s.closing.Err() != nil || len(s.holds)+len(s.waiting)+len(n.waiting) == 0 {
+	if s.closing.Err() != nil || n.left || len(s.holds)+len(s.waiting)+len(n.waiting) == 0 {
 		n.running = false
 		s.mu.Unlock()
 		return
@@ -126,10 +127,21 @@ func (s *Locks) nameKept(ctx context.Context, h *hold) {
 	s.write(ctx, now, keys, unnamed)
 }
 
-// NameHeld names the locks that are held, at once: for a process that ends before the timer would. They stay held.
-func (s *Locks) NameHeld(ctx context.Context) {
+// LeaveNamed names the locks that are held, at once, and writes that nothing is waited for any more: for a process that ends
+// without Close, and leaves them held. The timer writes nothing after that.
+func (s *Locks) LeaveNamed(ctx context.Context) {
+	s.mu.Lock()
+	s.naming.left = true
+	s.stopNamingLocked()
+	s.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, keptNameTimeout)
+	defer cancel()
+	_, err := bounded.Do(limited, 0, func() (none struct{}, _ error) { s.naming.tasks.Wait(); return none, nil }, nil)
 	for _, h := range s.allHolds() {
 		s.nameKept(ctx, h)
+	}
+	if err == nil { // otherwise the timer's statement has had no answer
+		s.endWaits(ctx)
 	}
 }
 

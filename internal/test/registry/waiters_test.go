@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
@@ -138,6 +139,25 @@ func TestWaiters_OfAProcessThatEnds(t *testing.T) {
 			one.connector.Follow(nil)
 		}
 		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// TestWaiters_OfAProcessThatLeavesItsLock has one end without Close when it has the lock, as `sqllock acquire` does.
+func TestWaiters_OfAProcessThatLeavesItsLock(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		other := s.another(sqllock.Autocommit)
+		held := tryKey(t, shared.NewRegistry(t, other.repository, &sqllock.RegistryOptions{TTL: time.Hour}), "k")
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true, ReportWaitAfter: -1})
+		waiting := check.Begin(func() error { return check.ErrorOf(registry.Lock(t.Context(), "k")) })
+		time.Sleep(20 * time.Second)
+		check.Equal(t, "waiters", len(other.repository.Waiters(t.Context())), 1)
+		must(t, held.Unlock(t.Context()))
+		must(t, <-waiting)
+		engine.LocksOf(registry).LeaveNamed(t.Context())
+		check.Equal(t, "waiters when it has the lock", len(other.repository.Waiters(t.Context())), 0)
+		check.Equal(t, "names", s.namedKeys(), 1)
+		check.Equal(t, "statements after that", s.countExecs(func() { time.Sleep(time.Minute) }), 0)
 	})
 }
 

@@ -185,7 +185,7 @@ func (a *acquisition) startRenewer(ctx context.Context, file *leasefile.File, si
 // leave hands the lease over to those who read the file. If it returns an error, there is no file and no renewer.
 func (a *acquisition) leave(ctx context.Context, h *holding, draft *leasefile.Draft, signals chan os.Signal) (err error) {
 	file, end := leasefile.New(a.name(), h.lease, a.ttl, h.connection, a.flags), h.lease.Deadline()
-	engine.LocksOf(h.registry).NameHeld(ctx)
+	engine.LocksOf(h.registry).LeaveNamed(ctx)
 	var renewer *leasefile.Renewer
 	if a.renewWhile.PID != 0 {
 		end = time.Now().Add(a.ttl)
