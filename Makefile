@@ -130,7 +130,7 @@ clusters: ## break them for ten minutes each and update dev/reliability/clusters
 
 .PHONY: test-interop
 test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)
-	SQLLOCK_SERVERS=postgres,mysql,oracle-mysql $(WITH_SERVERS) -- $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./dev/interop/...
+	SQLLOCK_SERVERS=postgres,mysql,mariadb-newest,oracle-mysql $(WITH_SERVERS) -- $(GO) test -tags interop -v -shuffle=on -parallel=4 -timeout=45m $(TESTFLAGS) ./dev/interop/...
 
 .PHONY: test-adapters
 test-adapters: ## run the adapters with the libraries that they are for (1 minute)

@@ -53,6 +53,8 @@ type place struct {
 var (
 	postgres = place{"postgres", dbtest.Postgres, ""}
 	mariadb  = place{"mariadb", dbtest.MySQL, javaclient.MariaDB}
+	// From 11.6.2 on, a statement that has waited for a row fails (innodb_snapshot_isolation): Spring's, too.
+	mariadbNewest = place{"mariadb-newest", dbtest.MariaDBNewest, javaclient.MariaDB}
 	// MySQL's driver takes a MariaDB that greets its clients as 5.5.5 for a server without fractions of seconds.
 	connectorJ = place{"mariadb-connectorj", dbtest.MySQL, javaclient.ConnectorJ}
 	mysqlPlace = place{"mysql", dbtest.OracleMySQL, javaclient.ConnectorJ}
@@ -83,6 +85,7 @@ var versions = []choice{{postgres, []javaclient.Generation{javaclient.Spring6, j
 var contended = []choice{
 	{postgres, []javaclient.Generation{javaclient.Spring6, javaclient.Spring7}},
 	{mariadb, []javaclient.Generation{javaclient.Spring70}},
+	{mariadbNewest, []javaclient.Generation{javaclient.Spring7}},
 	{mysqlPlace, []javaclient.Generation{javaclient.Spring7}},
 }
 
