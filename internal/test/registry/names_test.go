@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,17 +18,18 @@ import (
 
 // countExecs returns how many times the fixture's pool executes a statement without an answer of rows while do runs. Those
 // about names are.
-func (s *fixture) countExecs(do func()) (n int) {
+func (s *fixture) countExecs(do func()) int {
 	s.Helper()
+	var n atomic.Int64
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.Op == flaky.Exec && !m.Done {
-			n++
+			n.Add(1)
 		}
 		return nil
 	})
 	do()
 	s.connector.Follow(nil)
-	return n
+	return int(n.Load())
 }
 
 // namedKeys returns how many keys have a name.
