@@ -6,6 +6,7 @@ package runs
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -69,7 +70,7 @@ type record struct {
 }
 
 // Record writes that a run under the lock of key has ended. Its caller holds the lock, so that no other run ends at the same
-// time. Last.Process is this one's, and Ended now.
+// time. Last.Process is this one's, and Ended now. A run whose lease ctx carries, and whose row is not its own any more, has failed.
 func Record(ctx context.Context, registry *sqllock.Registry, key string, last Last) {
 	table, lockKey, process := noting(registry, key)
 	if process == "" {
@@ -77,6 +78,9 @@ func Record(ctx context.Context, registry *sqllock.Registry, key string, last La
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
+	if !last.Failed && lost(ctx, registry, key) {
+		last.Failed, last.Code = true, nil
+	}
 	note, ok := table.RunOf(ctx, lockKey)
 	if !ok {
 		return // to write would forget earlier runs
@@ -97,6 +101,16 @@ func Record(ctx context.Context, registry *sqllock.Registry, key string, last La
 		r.Success = new(int64)
 	}
 	table.WriteRun(ctx, lockKey, r.text())
+}
+
+// lost reports whether the row of the lease that ctx carries is gone or another's, which the lease may not have noticed yet.
+func lost(ctx context.Context, registry *sqllock.Registry, key string) bool {
+	lease, err := registry.LeaseFrom(ctx, key)
+	if err != nil {
+		return errors.Is(err, sqllock.ErrLockLost)
+	}
+	row, found, err := registry.Repository().Peek(ctx, key)
+	return err == nil && (!found || row.Holder != lease.Holder())
 }
 
 // Skip adds n to the number of calls that found the lock of key taken.

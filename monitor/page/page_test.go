@@ -400,5 +400,10 @@ func TestRunsOfAllProcesses(t *testing.T) {
 		if strings.Contains(own, "backup") {
 			t.Error("the page of one job shows another")
 		}
+		check.Must(f, check.ErrorOf(f.db.ExecContext(f.Context(), "ALTER TABLE INT_LOCK_NAME RENAME TO AWAY")))
+		time.Sleep(time.Minute)
+		if l := f.json(h, ""); len(l.Runs) != 2 || l.Runs[1].Ended != 125 {
+			t.Errorf("what was read last, after a read that failed: %+v", l.Runs)
+		}
 	})
 }

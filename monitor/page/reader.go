@@ -152,15 +152,11 @@ func (r *reader) send(turn time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	rows, err := r.registry.Repository().ListFirst(ctx, r.limit+1)
-	var waits []sqllock.Waiter
-	if err == nil {
+	if at := time.Now(); err == nil {
 		r.readRuns(ctx)
-		waits = r.registry.Repository().Waiters(ctx)
+		r.keep(ctx, rows, r.registry.Repository().Waiters(ctx), at)
 	}
 	answered := time.Now()
-	if err == nil {
-		r.keep(ctx, rows, waits, answered)
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil && ctx.Err() != nil {

@@ -24,9 +24,12 @@ func (r *reader) readRuns(ctx context.Context) {
 	if now.Before(r.runsNext) {
 		return
 	}
-	r.runs, _ = runs.Read(ctx, r.registry.Repository())
-	r.runsAt = time.Now()
-	r.runsNext = latest(now.Add(runsEvery), r.runsAt.Add(share*r.runsAt.Sub(now)))
+	all, ok := runs.Read(ctx, r.registry.Repository())
+	answered := time.Now()
+	if ok { // otherwise those that were read last are shown, whose ages go on
+		r.runs, r.runsAt = all, answered
+	}
+	r.runsNext = latest(now.Add(runsEvery), answered.Add(share*answered.Sub(now)))
 }
 
 // A runView is what is known of the runs of a job on all instances. The JSON form is documented in docs/page.md.

@@ -370,6 +370,20 @@ func TestRunsAreRecorded(t *testing.T) {
 	})
 }
 
+// TestARunWhoseLockIsGoneHasFailed has an operator remove the row. The run ends before its lease has noticed.
+func TestARunWhoseLockIsGoneHasFailed(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		run := job.New(r.Another(), "report", time.Minute, func(ctx context.Context) error {
+			rows := check.Value(r.Repository().List(ctx))(t)
+			return check.ErrorOf(r.Repository().DeleteRow(ctx, rows[0]))
+		})
+		is(t, run(t.Context()), sqllock.ErrLockLost)
+		if known, _ := runs.Of(t.Context(), r.Repository(), "report"); known.Last == nil || !known.Last.Failed || known.Failures != 1 || known.Succeeded != nil {
+			t.Errorf("%+v", known)
+		}
+	})
+}
+
 // TestSkipsAreCountedOnceAMinute has an instance skip many calls while another runs the job.
 func TestSkipsAreCountedOnceAMinute(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {

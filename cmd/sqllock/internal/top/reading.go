@@ -46,9 +46,10 @@ func (r repository) read(ctx context.Context) reading {
 	now.took = now.at.Sub(began)
 	if j := r.jobs; j != nil && err == nil {
 		if !now.at.Before(j.next) {
-			j.last, _ = runs.Read(ctx, r.rows)
-			j.at = time.Now()
-			j.next = j.at.Add(runsEvery)
+			if all, ok := runs.Read(ctx, r.rows); ok { // otherwise those that were read last are shown, whose ages go on
+				j.last, j.at = all, time.Now()
+			}
+			j.next = time.Now().Add(runsEvery)
 		}
 		now.runs, now.runsAt = j.last, j.at
 	}
