@@ -18,8 +18,8 @@
 // # What it costs
 //
 // Viewers share what was read. While the page has viewers, one statement a second reads at most
-// [Options.Limit] rows, another one their names, and a third one which processes wait for long, less often if they take long: the answers take at
-// most a tenth of the time. Nothing is read while it has none, or while the browser hides the page.
+// [Options.Limit] rows, another one their names, a third one which processes wait for long, and a fourth one the times-to-live
+// of holders, less often if they take long: the answers take at most a tenth of the time. Nothing is read while it has none, or while the browser hides the page.
 //
 // # Unlocking
 //

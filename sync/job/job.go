@@ -71,8 +71,9 @@ func UntilSuccess() Option { return func(j *job) { j.untilSuccess = true } }
 // Observers of the registry are told of each call, also of one that is skipped: see observe.Observer's JobRun.
 //
 // With a minHold of a second or more, the table of names gets how the last run ended, when one last succeeded, and how many
-// were skipped, for `sqllock jobs`. This takes two statements a run, which delay the release by 250 ms at most, and one a
-// minute for skipped calls. It is best effort, and [sqllock.RegistryOptions].DisableNames turns it off.
+// were skipped, for `sqllock jobs`. This takes three statements a run, two if it has failed, which delay the release by
+// 250 ms at most, or a moment longer if the connection has to be closed, and one statement a minute for skipped calls. It is
+// best effort, and [sqllock.RegistryOptions].DisableNames turns it off.
 //
 // An fn that acquires other locks should not return their ErrNotAcquired unchanged: the run
 // would look skipped. The Key of the HeldError is then the other lock's.
