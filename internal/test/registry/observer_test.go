@@ -201,7 +201,7 @@ func observed(t *testing.T, opts sqllock.RegistryOptions) (s, other *fixture, r 
 
 func TestObserver_Acquisition(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _, r := observed(t, sqllock.RegistryOptions{})
+		s, _, r := observed(t, sqllock.RegistryOptions{NoRenew: true})
 		lease := held(s)
 		a, _ := r.expect(t, "start", "acquired")
 		if a.Key != "k" || a.TTL != ttl || a.Wait != 0 || a.Holder != lease.Holder() || a.Token != lease.Token() || a.Attempts != 1 ||
@@ -228,7 +228,7 @@ func TestObserver_Acquisition(t *testing.T) {
 // TestObserver_FailedAcquisitions has each outcome once.
 func TestObserver_FailedAcquisitions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, other, r := observed(t, sqllock.RegistryOptions{})
+		s, other, r := observed(t, sqllock.RegistryOptions{NoRenew: true})
 		holder := held(other)
 		expect := func(outcome string, err error) observe.AcquireEnd {
 			t.Helper()
@@ -332,7 +332,7 @@ func TestObserver_CallerThatHasGivenUp(t *testing.T) {
 // TestObserver_EndsOfLeases has a lease end in each way.
 func TestObserver_EndsOfLeases(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _, r := observed(t, sqllock.RegistryOptions{})
+		s, _, r := observed(t, sqllock.RegistryOptions{NoRenew: true})
 		expect := func(reason string, err error) {
 			t.Helper()
 			synctest.Wait()
@@ -472,7 +472,7 @@ func TestObserver_ContextOfStatementsAndLease(t *testing.T) {
 // TestObserver_Batch has a batch of several callers, whose statement has the context of none of them.
 func TestObserver_Batch(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		s, _, r := observed(t, sqllock.RegistryOptions{})
+		s, _, r := observed(t, sqllock.RegistryOptions{NoRenew: true})
 		first, held := make(chan struct{}), false
 		s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 			if m.N == 1 && !m.Done {
