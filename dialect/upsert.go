@@ -7,7 +7,7 @@ import "strings"
 // the row is locked, so the tokens of a key are in the order of its holders.
 //
 // The statement reads only the row itself, through the primary key: under SERIALIZABLE,
-// other reads cause serialization failures (docs/design.md has the measurements). DO
+// other reads cause serialization failures (internal/locktable/README.md has the measurements). DO
 // UPDATE computes the times again, after it has waited for a row that another transaction
 // was changing, so the lease always gets its full length.
 var upsertReturning = map[Layout]string{
