@@ -230,7 +230,7 @@ func (s *Locks) leasesLocked() map[leaseKind]struct{} {
 	kinds := make(map[leaseKind]struct{})
 	for h := range s.holds {
 		if h.arrived <= s.naming.before {
-			kinds[leaseKind{h.ttl, h.autoRenew}] = struct{}{}
+			kinds[leaseKind{h.ttl, h.autoRenew && s.config.maxHold == 0}] = struct{}{} // with a MaxHold the last renewal is one with which all is well
 		}
 	}
 	return kinds

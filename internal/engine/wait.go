@@ -501,7 +501,7 @@ func (w *waiter) pace(seen locktable.Row, changed bool) locktable.Pace {
 	case changed:
 		p.Pause = min(w.idle, rivalInterval)
 	}
-	if seen.Left < w.idle { // it may be the longest Duration there is: add nothing to it
+	if seen.Left/locktable.CalmShare < w.idle { // else a poll comes before that; it may be the longest Duration there is: add nothing to it
 		// A row is expired only after its last microsecond, or millisecond.
 		p.Left = seen.Left + time.Millisecond + jitter.N(min(w.idle/20, maxScatter)+1)
 	}

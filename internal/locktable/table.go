@@ -63,7 +63,8 @@ type Table struct {
 	releases    batched[bool]
 	reads       *limiter // for reads before an attempt; nil if batching is disabled
 	polls       polls
-	watcher     Watcher       // nil for none
+	watcher     Watcher // nil for none
+	attendance  attendance
 	polled      *limiter      // for waiters whose poll has failed
 	patience    time.Duration // see [WithPatience]; 0 without
 	room        room

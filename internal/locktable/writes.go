@@ -3,6 +3,7 @@ package locktable
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -41,7 +42,26 @@ func (t *Table) Attend() (leave func()) {
 	if t.watcher == nil {
 		return func() {}
 	}
-	return t.watcher.Watch(t.polls.heard)
+	a := &t.attendance
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.n++; a.n == 1 {
+		a.stop = t.watcher.Watch(t.polls.heard)
+	}
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.n--; a.n == 0 {
+			a.stop()
+		}
+	}
+}
+
+// An attendance counts the waiters of a table, so that it hears of a write once, however many they are.
+type attendance struct {
+	mu   sync.Mutex
+	n    int
+	stop func()
 }
 
 const (
@@ -54,8 +74,8 @@ const (
 	soon               = 16 * time.Millisecond
 	// longestRest is for how long writes are not reported that change nothing.
 	longestRest = 25 * time.Millisecond
-	// calmShare is how many times longer than [Pace.Longest] the pause between two polls is while nothing is written.
-	calmShare = 5
+	// CalmShare is how many times longer than [Pace.Longest] the pause between two polls is at most: while nothing is written.
+	CalmShare = 5
 )
 
 // writes are what the polls of a table know of the writes to the database. The zero value knows of none, and changes nothing.
@@ -146,7 +166,7 @@ func (w *writes) polled(began time.Time, found news) {
 	case !w.pending || began.Before(w.since): // it may have read too early
 	case !w.latest.Before(began):
 		w.plan(w.latest, firstAfter)
-	case found.changed, w.delay == lastAfter:
+	case found.changed && w.latest.Equal(w.since), w.delay == lastAfter: // of several writes it may have seen the first one alone
 		w.pending, w.next = false, time.Time{}
 	default:
 		w.plan(w.latest, 2*w.delay)
@@ -159,7 +179,7 @@ func (w *writes) adjust(call *pollCall, at time.Time) time.Time {
 	switch {
 	case call.pace.Regardless:
 	case calm && !w.pending:
-		if seldom := call.joined.Add(calmShare * call.pace.Longest); at.Before(seldom) {
+		if seldom := call.joined.Add(CalmShare * call.pace.Longest); at.Before(seldom) {
 			return seldom
 		}
 	case w.next.IsZero() && calm && at.Before(w.since): // nothing was written until then

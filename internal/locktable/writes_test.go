@@ -101,6 +101,28 @@ func TestWrites_AReleaseIsFoundSoon(t *testing.T) {
 	}
 }
 
+// A poll may find the first of two writes, and come before the second one's commit.
+func TestWrites_TheSecondOfTwoIsFoundSoon(t *testing.T) {
+	inBubble(t, func(t *testing.T, p *pollOf) {
+		p.prove()
+		var released time.Time
+		after(3*time.Second, func() {
+			p.heard(Written)
+			time.Sleep(4500 * time.Microsecond)
+			p.renew()
+			time.Sleep(500 * time.Microsecond)
+			p.heard(Written)
+			time.Sleep(5 * time.Millisecond)
+			released = time.Now()
+			p.release()
+		})
+		p.run(time.Minute)
+		if took := time.Since(released); took > 10*time.Millisecond {
+			t.Errorf("found after %v", took)
+		}
+	})
+}
+
 // While nothing is written there are few polls, but only after reports have been seen to work.
 func TestWrites_CalmIsTrustedOnceProven(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pollOf) {

@@ -134,10 +134,11 @@ func (s *stage) current() (stop func()) {
 	}()
 	<-led
 	standby := check.Value(leader.New(s.registry, "scheduler", nil))(s.T)
+	standing, retire := context.WithCancel(s.Context())
 	stoodBy := make(chan struct{})
 	go func() { // a candidate, which is no waiter
 		defer close(stoodBy)
-		_ = standby.Run(ctx, func(ctx context.Context, _ *sqllock.Lease) error { return ctx.Err() })
+		_ = standby.Run(standing, func(ctx context.Context, _ *sqllock.Lease) error { return ctx.Err() })
 	}()
 	lease := check.Value(s.registry.Lock(s.Context(), "current"))(s.T)
 	waited := make(chan struct{})
@@ -147,9 +148,10 @@ func (s *stage) current() (stop func()) {
 	}()
 	synctest.Wait()
 	return func() {
+		retire()
+		<-stoodBy // the leader would hand its lock on
 		cancel()
 		<-ended
-		<-stoodBy
 		<-waited
 		must(s.T, lease.Unlock(s.Context()))
 	}

@@ -3,6 +3,7 @@ package sqlitedriver
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -153,6 +154,10 @@ func (w *watcher) watch(ctx context.Context, path string) error {
 		return err
 	}
 	defer func() { _ = events.Close() }()
+	watched, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
 	if err := events.Add(path); err != nil {
 		return err
 	}
@@ -169,7 +174,10 @@ func (w *watcher) watch(ctx context.Context, path string) error {
 		select {
 		case event := <-events.Events:
 			rest = w.report(locktable.Written)
-			if event.Op != fsnotify.Write {
+			switch {
+			case event.Op == fsnotify.Write:
+			case event.Op == fsnotify.Chmod && isStill(watched, path): // SQLite of root sets the owner whenever it opens the file
+			default:
 				return errReplaced
 			}
 		case err := <-events.Errors:
@@ -182,6 +190,12 @@ func (w *watcher) watch(ctx context.Context, path string) error {
 		}
 		pause.Reset(max(rest, eventPause))
 	}
+}
+
+// isStill reports whether the file of that name is the one that is watched. It opens no descriptor.
+func isStill(watched os.FileInfo, path string) bool {
+	now, err := os.Stat(path)
+	return err == nil && os.SameFile(watched, now)
 }
 
 // report returns for how long all who watch need no further report.

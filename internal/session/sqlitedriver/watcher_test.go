@@ -102,6 +102,22 @@ func TestWatcher_FollowsTheLog(t *testing.T) {
 	}
 }
 
+// A change of the owner or the mode, as SQLite of root makes with each connection, does not end the watch.
+func TestWatcher_StaysWhileTheFileIsTheSame(t *testing.T) {
+	t.Parallel()
+	w := watch(t)
+	w.write()
+	w.begin()
+	defer w.stop()
+	w.await(locktable.Missed)
+	for range 3 {
+		check.Must(t, os.Chmod(w.log, 0o640))
+		check.Equal(t, "the report of the mode", <-w.reports, locktable.Written)
+		w.write()
+		check.Equal(t, "the report of a write", <-w.reports, locktable.Written)
+	}
+}
+
 // A watch ends some time after the last one that needs it, and begins again. Close ends it at once. None leaves a descriptor.
 func TestWatcher_LeavesNoDescriptor(t *testing.T) { // not parallel: it counts those of the process
 	w := watch(t)

@@ -72,3 +72,22 @@ func TestOverdue_WhileTheHolderIsStopped(t *testing.T) {
 		must(t, lease.Unlock(t.Context()))
 	})
 }
+
+// TestOverdue_IsNoneThatMaxHoldEnds has a lease that is renewed until MaxHold is over, and then lasts for a while.
+func TestOverdue_IsNoneThatMaxHoldEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		reader := newRepository(t, s.db.DB, nil)
+		r := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Minute, MaxHold: 100 * time.Second})
+		lease := check.Value(obtain(t, r, "k").TryLock(t.Context()))(t)
+		for range 19 {
+			time.Sleep(5 * time.Second)
+			locks := listing.Named(check.Value(reader.List(t.Context()))(t), nil)
+			listing.ReadTTLs(t.Context(), reader, locks)
+			if len(locks) != 1 || locks[0].Overdue() {
+				t.Errorf("%+v", locks)
+			}
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}

@@ -83,3 +83,30 @@ func TestWait_FollowsWrites(t *testing.T) {
 		})
 	}
 }
+
+// The end of a lease is no write. A caller that polls seldom, since reports have been seen to work, finds it as soon as one that polls
+// often.
+func TestWait_FindsTheEndOfALeaseWhileNothingIsWritten(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		w := &watcher{}
+		repository := check.Value(sqllock.NewRepository(locktable.WithWatcher(t.Context(), w), s.pool, s.db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
+		const idle = time.Minute
+		lock := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: idle}), "k")
+		const lasts = 2*locktable.CalmShare*idle - 2*idle // it is over between two polls
+		must(t, check.ErrorOf(s.repository.Acquire(t.Context(), "k", "rival", time.Hour)))
+		over := make(chan time.Time, 1)
+		go func() {
+			time.Sleep(10 * time.Minute)
+			w.report(locktable.Written)
+			check.Value(s.repository.Delete(t.Context(), "k", "rival"))(t)
+			must(t, check.ErrorOf(s.repository.Acquire(t.Context(), "k", "other", lasts)))
+			over <- time.Now().Add(lasts)
+		}()
+		lease := check.Value(lock.Lock(t.Context()))(t)
+		if took := time.Since(<-over); took > time.Second {
+			t.Errorf("found %v after its end", took)
+		}
+		must(t, lease.Unlock(t.Context()))
+	})
+}

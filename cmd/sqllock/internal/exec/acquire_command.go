@@ -157,7 +157,8 @@ func (a *acquisition) watch(ctx context.Context, interrupt context.CancelCauseFu
 
 // startRenewer starts the renewer of a file, which takes time while the database is slow, unless a signal comes first.
 func (a *acquisition) startRenewer(ctx context.Context, file *leasefile.File, signals chan os.Signal) (*leasefile.Renewer, error) {
-	ctx, interrupt := context.WithCancelCause(ctx)
+	ctx, interrupt := context.WithCancel(ctx)
+	var by *signalled // the context's cause would be the first of a signal and the end
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -165,21 +166,21 @@ func (a *acquisition) startRenewer(ctx context.Context, file *leasefile.File, si
 		case s := <-signals:
 			signal.Stop(signals) // the next one kills
 			number, _ := s.(syscall.Signal)
-			interrupt(signalled{number})
+			by = &signalled{number}
+			interrupt()
 		case <-ctx.Done():
 		}
 	}()
 	renewer, err := leasefile.StartRenewer(ctx, file, a.renewWhile, a.flags)
-	interrupt(nil)
+	interrupt()
 	<-watched
-	var by signalled
-	if !errors.As(context.Cause(ctx), &by) {
+	if by == nil {
 		return renewer, err
 	}
 	if err == nil { // both at once
 		renewer.EndUnlessKept()
 	}
-	return nil, a.explain(by)
+	return nil, a.explain(*by)
 }
 
 // leave hands the lease over to those who read the file. If it returns an error, there is no file and no renewer.
