@@ -244,7 +244,7 @@ func (p *page) addRows(ctx context.Context, v *view, s snapshot) {
 
 // row returns the line of a lock for the viewer with a query.
 func (p *page) row(q query, g listing.Group, s snapshot) rowView {
-	l := g.Lock.After(s.passed())
+	l := g.After(s.passed())
 	client, number := l.Holder()
 	row := rowView{
 		ID: idOf(l), LockKey: l.LockKey, Region: l.Region, State: l.State(), Holder: l.Row.Holder,

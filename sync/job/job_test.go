@@ -387,7 +387,7 @@ func TestARunWhoseLockIsGoneHasFailed(t *testing.T) {
 // TestSkipsAreCountedOnceAMinute has an instance skip many calls while another runs the job.
 func TestSkipsAreCountedOnceAMinute(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
-		var started, ended = make(chan struct{}), make(chan struct{})
+		started, ended := make(chan struct{}), make(chan struct{})
 		long := job.New(r.Another(), "report", time.Second, func(context.Context) error {
 			close(started)
 			<-ended

@@ -39,7 +39,7 @@ func audible(err error) error {
 	if !errors.As(err, &exit) || exit.Err != nil {
 		return err
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // one that wraps others is looked into by each of them
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}
