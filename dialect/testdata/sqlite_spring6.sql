@@ -140,7 +140,7 @@ ON CONFLICT (ID, REGION) DO UPDATE SET NAME = EXCLUDED.NAME, SEEN = EXCLUDED.SEE
 SELECT REGION, ID, NAME FROM INT_LOCK_NAME WHERE ID IN (SELECT value FROM json_each(:keys));
 
 -- Runs
-SELECT REGION, ID, NAME, CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(SEEN)) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK_NAME WHERE (ID LIKE 'run%' OR ID LIKE 'skip%') LIMIT 10000;
+SELECT REGION, ID, NAME, CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(SEEN)) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK_NAME WHERE (ID >= 'run' AND ID < 'ruo' OR ID >= 'skip' AND ID < 'skiq') LIMIT 10000;
 
 -- RunsOf
 SELECT REGION, ID, NAME, CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(SEEN)) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK_NAME WHERE ID IN (SELECT value FROM json_each(:keys));
@@ -157,10 +157,10 @@ ON CONFLICT (ID, REGION) DO UPDATE SET NAME = CAST(CAST(known.NAME AS BIGINT) + 
 SELECT REGION, ID, NAME, CAST(ROUND((julianday(datetime('now', 'subsec')) - julianday(SEEN)) * 86400000) * 1000 AS INTEGER) FROM INT_LOCK_NAME WHERE ID LIKE 'wait%' AND SEEN > datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -30000000 / 1000000.0)) LIMIT 1000;
 
 -- OldNames
-SELECT ID FROM INT_LOCK_NAME WHERE SEEN < datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -86400000000 / 1000000.0)) AND NOT ((ID LIKE 'run%' OR ID LIKE 'skip%') AND SEEN >= datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -7776000000000 / 1000000.0))) LIMIT 500;
+SELECT ID FROM INT_LOCK_NAME WHERE SEEN < datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -86400000000 / 1000000.0)) AND NOT ((ID >= 'run' AND ID < 'ruo' OR ID >= 'skip' AND ID < 'skiq') AND SEEN >= datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -7776000000000 / 1000000.0))) LIMIT 500;
 
 -- DeleteNames
-DELETE FROM INT_LOCK_NAME WHERE ID IN (SELECT value FROM json_each(:keys)) AND SEEN < datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -86400000000 / 1000000.0)) AND NOT ((ID LIKE 'run%' OR ID LIKE 'skip%') AND SEEN >= datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -7776000000000 / 1000000.0)));
+DELETE FROM INT_LOCK_NAME WHERE ID IN (SELECT value FROM json_each(:keys)) AND SEEN < datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -86400000000 / 1000000.0)) AND NOT ((ID >= 'run' AND ID < 'ruo' OR ID >= 'skip' AND ID < 'skiq') AND SEEN >= datetime(datetime('now', 'subsec'), 'subsec', printf('%.6f seconds', -7776000000000 / 1000000.0)));
 
 -- Columns
 SELECT server.version, '', held.* FROM (SELECT 'SQLite ' || sqlite_version() AS version) AS server LEFT JOIN INT_LOCK AS held ON 1 = 0;
