@@ -217,7 +217,7 @@ func TestTheOldestWaitAndHoldAreSeenWhileTheyLast(t *testing.T) {
 		expect("it holds it", 20, 0)
 		must(t, s.registry.Close(t.Context()))
 		cancel()
-		<-led
+		_ = <-led // the registry is closed
 		expect("closed", 0, 0)
 	})
 }
