@@ -13,7 +13,8 @@
 // On Linux a waiter finds a release in another process within milliseconds: it polls when the file is written to. The system
 // reports that by inotify, and no descriptor of the file is opened for it. While callers wait, and for a second after, a
 // registry uses one inotify instance; a user has 128 by default (fs.inotify.max_user_instances). Without one, and on other
-// systems, waiters poll as docs/waiting.md says.
+// systems, waiters poll as docs/waiting.md says. In a bubble of testing/synctest that keeps the bubble's time from going on: use
+// package sqllocktest there.
 package sqlitelock
 
 import (
