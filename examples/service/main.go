@@ -9,7 +9,7 @@
 //
 //	LISTEN             the address to listen on; default 127.0.0.1:8081
 //	DATABASE_URL       postgres://…, or sqlite: and a file; default sqlite:bank.db
-//	OPERATOR_PASSWORD  of the pages under /internal/, which nobody can open if it is empty
+//	OPERATOR_PASSWORD  of the pages under /internal/, which stay closed without one
 package main
 
 import (

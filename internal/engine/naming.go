@@ -230,7 +230,8 @@ func (s *Locks) leasesLocked() map[leaseKind]struct{} {
 	kinds := make(map[leaseKind]struct{})
 	for h := range s.holds {
 		if h.arrived <= s.naming.before {
-			kinds[leaseKind{h.ttl, h.autoRenew && s.config.maxHold == 0}] = struct{}{} // with a MaxHold the last renewal is one with which all is well
+			// With a MaxHold the holder works properly after its last renewal, too: nothing is said of such a lease.
+			kinds[leaseKind{h.ttl, h.autoRenew && s.config.maxHold == 0}] = struct{}{}
 		}
 	}
 	return kinds

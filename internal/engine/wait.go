@@ -501,7 +501,8 @@ func (w *waiter) pace(seen locktable.Row, changed bool) locktable.Pace {
 	case changed:
 		p.Pause = min(w.idle, rivalInterval)
 	}
-	if seen.Left/locktable.CalmShare < w.idle { // else a poll comes before that; it may be the longest Duration there is: add nothing to it
+	// Otherwise a poll comes before the lease is over. Left may be the longest Duration there is: add nothing to it.
+	if seen.Left/locktable.CalmShare < w.idle {
 		// A row is expired only after its last microsecond, or millisecond.
 		p.Left = seen.Left + time.Millisecond + jitter.N(min(w.idle/20, maxScatter)+1)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // A row does not contain its time-to-live, so readers cannot tell a lease that was renewed a moment ago from one that
-// nobody renews. So the table of names has the times-to-live of a process's leases, as far as they lasted for long.
+// its process no longer renews. So the table of names has the times-to-live of a process's leases, as far as they lasted for long.
 
 // ttlID is what the ID of a client's times-to-live begins with.
 const ttlID = "ttl:"

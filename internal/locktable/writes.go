@@ -166,7 +166,8 @@ func (w *writes) polled(began time.Time, found news) {
 	case !w.pending || began.Before(w.since): // it may have read too early
 	case !w.latest.Before(began):
 		w.plan(w.latest, firstAfter)
-	case found.changed && w.latest.Equal(w.since), w.delay == lastAfter: // of several writes it may have seen the first one alone
+	// Of several writes the poll may have seen the first one alone.
+	case found.changed && w.latest.Equal(w.since), w.delay == lastAfter:
 		w.pending, w.next = false, time.Time{}
 	default:
 		w.plan(w.latest, 2*w.delay)
