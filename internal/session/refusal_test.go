@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/DATA-DOG/go-sqlmock"
@@ -110,10 +111,12 @@ func (h *heard) ExecContext(_ context.Context, text string, _ []driver.NamedValu
 	return driver.RowsAffected(1), nil
 }
 
+var registerUnreachable = sync.OnceFunc(func() { sql.Register("unreachable", unreachable{}) })
+
 // The question may fail, or come too late. Then the first error says why there is no connection.
 func TestConnect_EngineThatIsNotNamed(t *testing.T) {
 	t.Parallel()
-	sql.Register("unreachable", unreachable{})
+	registerUnreachable()
 	for name, ended := range map[string]bool{"the second connection fails": false, "the context has ended": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

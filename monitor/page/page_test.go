@@ -125,7 +125,7 @@ func TestLongWaits(t *testing.T) {
 func TestOverdueLeases(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		lease := check.Value(f.registry.Lock(f.Context(), "orders/42"))(f.T)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute + ttl/20) // between two renewals
 		h := f.handler()
 		shown := func(overdue bool) {
 			t.Helper()
@@ -140,7 +140,7 @@ func TestOverdueLeases(t *testing.T) {
 		}
 		shown(false)
 		f.network.Follow(func(context.Context, flakyMoment) error { return errors.New("away") })
-		time.Sleep(20 * time.Second)
+		time.Sleep(ttl * 6 / 10)
 		f.network.Follow(nil)
 		shown(true)
 		must(t, lease.Unlock(f.Context()))
