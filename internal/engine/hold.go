@@ -117,7 +117,7 @@ type hold struct {
 	timer     *time.Timer
 	users     []user
 	first     [1]user       // the memory of users, which mostly is one
-	ended     chan struct{} // closed when it is over; nil until done is called
+	ended     chan struct{} // closed when it is over; nil until a release waits
 	guarded   bool          // a transaction of the caller's may have the row pinned
 	pinnedBy  int           // how many of ExecuteLockedTx have
 	granted   time.Time     // when the caller got the lease, from which the minimum hold counts; or zero
@@ -526,19 +526,6 @@ func (h *hold) isUnlocked() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.state.isUnlocked()
-}
-
-// done returns a channel that is closed when h is over.
-func (h *hold) done() <-chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ended == nil {
-		h.ended = make(chan struct{})
-		if h.state.isOver() {
-			close(h.ended)
-		}
-	}
-	return h.ended
 }
 
 // entryAt returns the entry of the i-th key of h.

@@ -19,11 +19,26 @@ type releaseContext struct {
 }
 
 func (c *releaseContext) Deadline() (time.Time, bool) { return c.hold.deadline(), true }
-func (c *releaseContext) Done() <-chan struct{}       { return c.hold.done() }
 func (c *releaseContext) Value(key any) any           { return c.caller.Value(key) }
 
+func (c *releaseContext) Done() <-chan struct{} {
+	h := c.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended == nil {
+		h.ended = make(chan struct{})
+		if h.state >= ended {
+			close(h.ended)
+		}
+	}
+	return h.ended
+}
+
 func (c *releaseContext) Err() error {
-	if c.hold.isOver() {
+	h := c.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state >= ended {
 		return context.DeadlineExceeded
 	}
 	return nil
