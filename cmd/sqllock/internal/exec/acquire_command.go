@@ -69,6 +69,7 @@ func Acquire(flags *connect.Flags) *cobra.Command {
 	x.addKinds(cmd)
 	wait.add(x, f)
 	f.DurationVar(&x.ttl, "ttl", defaultTTL, "time-to-live: how long the lock stays taken unless it is extended or released; needed without --renew-while")
+	f.DurationVar(&x.minHold, "min-hold", 0, minHoldHelp+"release comes sooner")
 	f.StringVar(&x.clientID, "client-id", "", clientIDHelp)
 	flags.AddNoFencing(f)
 	f.BoolVar(&x.noNames, "no-names", false, noNamesHelp)
@@ -185,7 +186,7 @@ func (a *acquisition) startRenewer(ctx context.Context, file *leasefile.File, si
 
 // leave hands the lease over to those who read the file. If it returns an error, there is no file and no renewer.
 func (a *acquisition) leave(ctx context.Context, h *holding, draft *leasefile.Draft, signals chan os.Signal) (err error) {
-	file, end := leasefile.New(a.name(), h.lease, a.ttl, h.connection, a.flags), h.lease.Deadline()
+	file, end := leasefile.New(a.name(), h.lease, a.ttl, a.minHold, h.connection, a.flags), h.lease.Deadline()
 	engine.LocksOf(h.registry).LeaveNamed(ctx)
 	var renewer *leasefile.Renewer
 	if a.renewWhile.PID != 0 {

@@ -81,7 +81,7 @@ func Command(flags *connect.Flags) *cobra.Command {
 	x.addKinds(cmd)
 	wait.add(x, f)
 	f.DurationVar(&x.ttl, "ttl", defaultTTL, ttlHelp("lock"))
-	f.DurationVar(&x.minHold, "min-hold", 0, "keep the lock at least this long after it was acquired, even if the command ends sooner")
+	f.DurationVar(&x.minHold, "min-hold", 0, minHoldHelp+"the command ends sooner")
 	f.BoolVar(&x.untilSuccess, "until-success", false, "--min-hold only for a command that ended with 0: any other end frees the lock at once for the next try")
 	f.DurationVar(&x.grace, "grace", defaultGrace, "time between SIGTERM and SIGKILL when the lock is lost")
 	f.BoolVar(&x.noRenew, "no-renew", false, "do not renew the lease: the command has at most one time-to-live")
@@ -128,6 +128,9 @@ func (x *execution) use(w *waitFlags, cmd *cobra.Command) error {
 func ttlHelp(what string) string {
 	return "time-to-live: how long the " + what + " stays taken if this process or its host dies; 10s in a table without EXPIRED_AFTER"
 }
+
+// minHoldHelp begins the description of the flag --min-hold.
+const minHoldHelp = "keep the lock at least this long after it was acquired, even if "
 
 // clientIDHelp describes the flag --client-id.
 const clientIDHelp = "what tools show as the holder, up to 24 letters, digits and any of -_.: (default: host name and process ID)"

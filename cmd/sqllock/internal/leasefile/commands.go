@@ -10,6 +10,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/dialect"
 )
 
@@ -103,7 +104,8 @@ func Release(flags *connect.Flags) *cobra.Command {
 		Use:   "release FILE",
 		Short: "Release a lock of acquire",
 		Long: `Release the lock of a file that sqllock acquire has written, and remove the file. A
-dash reads it from the standard input.
+dash reads it from the standard input. A lock that was acquired with --min-hold stays
+taken until that is over.
 
 Exit code 76 means that the lock was lost before: what was done under it may have been
 done by two processes at the same time. The file is removed then, too, unless the lock
@@ -134,18 +136,26 @@ func (h held) removeFile(cmd *cobra.Command, path string) {
 // release releases the lock. A lease that has ended is lost, also if no other process has acquired the lock, as it is for
 // a process that holds it.
 func release(cmd *cobra.Command, h held) error {
-	lost := h.loss(cmd.Context())
-	if lost != nil && exit.CodeOf(lost) != exit.LockLost {
-		return lost
+	rows, err := h.repository.PeekAll(cmd.Context(), h.Keys...)
+	if err != nil {
+		return err
 	}
-	switch all, err := h.release(cmd.Context()); {
+	lost, rest := h.lossBy(rows), h.minHoldLeft(rows)
+	var all bool
+	if lost == nil && rest > 0 {
+		all, err = h.keep(cmd.Context(), rest)
+	} else {
+		all, err = h.release(cmd.Context())
+	}
+	switch {
 	case lost != nil:
 		return lost
 	case err != nil:
 		return err
 	case !all:
 		return h.lost("its row was removed meanwhile")
-	default:
-		return nil
+	case rest > 0:
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "sqllock: released %q: it stays taken for another %s, the rest of its minimum hold\n", h.Lock, format.Duration(rest))
 	}
+	return nil
 }

@@ -26,25 +26,26 @@ import (
 
 // A File is a lease that outlasts the process which acquired it. Its JSON form is documented in docs/cli.md.
 type File struct {
-	Format     int       `json:"format"`
-	Lock       string    `json:"lock"`   // what messages call it
-	Keys       []string  `json:"keys"`   // of its rows
-	Holder     string    `json:"holder"` // CLIENT_ID of all of them
-	Token      int64     `json:"token"`  // 0 without fencing
-	TTLSeconds float64   `json:"ttl_seconds"`
-	Acquired   time.Time `json:"acquired"`
-	Database   string    `json:"database"` // without passwords, for messages
-	Prefix     string    `json:"prefix"`
-	Region     string    `json:"region"`
-	PlainKeys  bool      `json:"plain_keys"`
+	Format         int       `json:"format"`
+	Lock           string    `json:"lock"`   // what messages call it
+	Keys           []string  `json:"keys"`   // of its rows
+	Holder         string    `json:"holder"` // CLIENT_ID of all of them
+	Token          int64     `json:"token"`  // 0 without fencing
+	TTLSeconds     float64   `json:"ttl_seconds"`
+	MinHoldSeconds float64   `json:"min_hold_seconds"` // how long release keeps the rows, from the acquisition, or 0
+	Acquired       time.Time `json:"acquired"`
+	Database       string    `json:"database"` // without passwords, for messages
+	Prefix         string    `json:"prefix"`
+	Region         string    `json:"region"`
+	PlainKeys      bool      `json:"plain_keys"`
 }
 
 const currentFormat = 1
 
 // New returns the file of a lease that was just acquired.
-func New(lock string, lease *sqllock.Lease, ttl time.Duration, c *connect.Connection, flags *connect.Flags) *File {
+func New(lock string, lease *sqllock.Lease, ttl, minHold time.Duration, c *connect.Connection, flags *connect.Flags) *File {
 	return &File{
-		Format: currentFormat, Lock: lock, Keys: lease.Keys(), Holder: lease.Holder(), Token: lease.Token(), TTLSeconds: ttl.Seconds(),
+		Format: currentFormat, Lock: lock, Keys: lease.Keys(), Holder: lease.Holder(), Token: lease.Token(), TTLSeconds: ttl.Seconds(), MinHoldSeconds: minHold.Seconds(),
 		Acquired: time.Now().UTC().Round(time.Millisecond), Database: databaseOf(c), Prefix: flags.Prefix, Region: flags.Region, PlainKeys: flags.PlainKeys,
 	}
 }
@@ -61,7 +62,10 @@ func databaseOf(c *connect.Connection) string {
 	return c.Name
 }
 
-func (f *File) ttl() time.Duration { return time.Duration(f.TTLSeconds * float64(time.Second)) }
+func (f *File) ttl() time.Duration     { return duration(f.TTLSeconds) }
+func (f *File) minHold() time.Duration { return duration(f.MinHoldSeconds) }
+
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
 // errForeign is a file that acquire has not written.
 var errForeign = errors.New("it is not a lease file, which sqllock acquire writes")
@@ -97,7 +101,7 @@ func open(path string) (*File, error) {
 func parse(r io.Reader) (*File, error) {
 	f, d := &File{}, json.NewDecoder(r)
 	switch err := d.Decode(f); {
-	case err != nil, d.More(), f.Format < 1, f.Lock == "", f.Holder == "", len(f.Keys) == 0, len(f.Keys) > sqllock.MaxKeys, f.ttl() < sqllock.MinTTL:
+	case err != nil, d.More(), f.Format < 1, f.Lock == "", f.Holder == "", len(f.Keys) == 0, len(f.Keys) > sqllock.MaxKeys, f.ttl() < sqllock.MinTTL, f.minHold() < 0:
 		return nil, errForeign
 	case f.Format > currentFormat:
 		return nil, fmt.Errorf("a newer sqllock has written it (format %d)", f.Format)

@@ -11,6 +11,10 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/engine"
+	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/locktable"
 )
 
 // A held is the lease of a file in the table in which it was acquired.
@@ -28,7 +32,8 @@ func (f *File) with(ctx context.Context, flags *connect.Flags, fn func(held) err
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	r, err := flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: f.ttl(), DisableFencing: true})
+	// A row that release keeps is still called after the process that has acquired it.
+	r, err := flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: f.ttl(), DisableFencing: true, ClientID: locktable.ClientOf(f.Holder)})
 	if err != nil {
 		return err
 	}
@@ -64,6 +69,31 @@ func (h held) release(ctx context.Context) (bool, error) {
 	return h.change(func(key string) (bool, error) { return h.repository.Delete(ctx, key, h.Holder) })
 }
 
+// keep leaves the rows to expire after d, held by nobody.
+func (h held) keep(ctx context.Context, d time.Duration) (bool, error) {
+	return h.change(func(key string) (bool, error) {
+		lockKey, err := h.repository.LockKey(key)
+		if err != nil {
+			return false, err
+		}
+		kept, err := engine.TableOf(h.repository).Keep(ctx, locktable.Claim{LockKey: lockKey, Holder: h.Holder, TTL: h.ttl()}, d)
+		return kept, failure.Of(err, key)
+	})
+}
+
+// minHoldLeft returns how long the rows still have to stay; negative or 0 means no longer. By the database's clock the hosts
+// of two steps agree on that; rows without EXPIRED_AFTER tell the time of the last renewal alone.
+func (h held) minHoldLeft(rows map[string]sqllock.Row) time.Duration {
+	if h.minHold() == 0 {
+		return 0
+	}
+	age := time.Since(h.Acquired)
+	if h.repository.Layout() != dialect.Spring6 {
+		age = rows[h.Keys[0]].Age
+	}
+	return h.minHold() - age
+}
+
 // loss returns an error if the lease is not held any more. It says what the rows tell of the cause.
 func (h held) loss(ctx context.Context) error {
 	rows, err := h.repository.PeekAll(ctx, h.Keys...)
@@ -79,6 +109,8 @@ func (h held) lossBy(rows map[string]sqllock.Row) error {
 		switch row, ok := rows[key]; {
 		case !ok:
 			return h.lost("its row is gone: it was released or removed before, or expired")
+		case row.Kept():
+			return h.lost("it was released before, and has a minimum hold")
 		case row.Holder == h.Holder && row.Expired():
 			return h.lost("it ended %s ago, and no other process has acquired it", format.Duration(-row.Left))
 		case row.Holder != h.Holder && row.Expired():

@@ -104,16 +104,23 @@ func TestRenewWhile(t *testing.T) {
 	})
 }
 
-// TestRenewerEndsWithTheLock looks whether the process is still there that has renewed a lease which was released.
+// TestRenewerEndsWithTheLock looks whether the process is still there that has renewed a lease which was released, also if
+// the row stays for a minimum hold.
 func TestRenewerEndsWithTheLock(t *testing.T) {
+	for _, minHold := range []string{"0s", "1h"} {
+		t.Run(minHold, func(t *testing.T) { testRenewerEndsWithTheLock(t, minHold) })
+	}
+}
+
+func testRenewerEndsWithTheLock(t *testing.T, minHold string) {
 	program.Slow(t)
-	t.Parallel()
 	db := dbtest.SQLite(t)
 	migrated(t, db)
-	file, pid := filepath.Join(t.TempDir(), "lease"), strconv.Itoa(os.Getpid())
+	pid := strconv.Itoa(os.Getpid())
 	before := renewers(t, pid)
 	program.WithTTL(t, time.Second, func(ttl time.Duration) (longEnough bool) {
-		if program.Start(t, db.DSN, "acquire", "deploy", "--ttl", ttl.String(), "--renew-while", pid, "--file", file).Code() != 0 {
+		key, file := ttl.String(), filepath.Join(t.TempDir(), "lease") // not those of the attempt before
+		if program.Start(t, db.DSN, "acquire", key, "--ttl", ttl.String(), "--min-hold", minHold, "--renew-while", pid, "--file", file).Code() != 0 {
 			return false
 		}
 		if n := renewers(t, pid); n != before+1 && runtime.GOOS == "linux" {
@@ -127,6 +134,22 @@ func TestRenewerEndsWithTheLock(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// TestMinHoldCountsFromTheAcquisition releases half an hour before the minimum hold is over, by the database's clock.
+func TestMinHoldCountsFromTheAcquisition(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	r := migrated(t, db)
+	file := filepath.Join(t.TempDir(), "lease")
+	step(t, db, 0, "acquire", "deploy", "--ttl", "3h", "--min-hold", "2h", "--file", file)
+	check.Must(t, check.ErrorOf(db.DB.Exec("UPDATE INT_LOCK SET CREATED_DATE = datetime(CREATED_DATE, 'subsec', '-90 minutes')")))
+	step(t, db, 0, "release", file)
+	row, ok, err := r.Peek(t.Context(), "deploy")
+	if err != nil || !ok || !row.Kept() || row.Left > 30*time.Minute || row.Left < 25*time.Minute {
+		t.Errorf("row %+v, %v, %v", row, ok, err)
+	}
+	wantFiles(t, filepath.Dir(file))
 }
 
 // renewers counts the renewers for a process.
