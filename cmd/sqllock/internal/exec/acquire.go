@@ -253,9 +253,8 @@ func (x *execution) waitFor(ctx context.Context, claim claim) (*sqllock.Lease, e
 	return answered(limited, answerTimeout, func() (*sqllock.Lease, error) { return claim.lockFor(ctx, max(x.left(), 0)) })
 }
 
-// explain converts the error that ended the wait into one with an exit code. Unless
-// --verbose is given, nothing is printed about a lock that is taken, so that cron does
-// not send mail about it.
+// explain converts the error that ended the wait into one with an exit code. Of a single try that finds the lock taken
+// nothing is printed unless --verbose is given, so that cron does not send mail about it.
 func (x *execution) explain(err error) error {
 	var s signalled
 	switch {
@@ -263,7 +262,9 @@ func (x *execution) explain(err error) error {
 		x.verbosef("%v ended the wait for %q", s.signal, x.name())
 		return &exit.Error{Code: 128 + int(s.signal)}
 	case errors.Is(err, sqllock.ErrNotAcquired):
-		x.verbosef("%s", exit.Text(err))
+		if x.verbose || x.wait > 0 {
+			x.printf("%s", exit.Text(err))
+		}
 		return &exit.Error{Code: x.conflict}
 	default:
 		return err

@@ -51,7 +51,7 @@ func TestExecLosesTheLease(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
 	why := map[string]string{
-		"nightly": "): its time-to-live of ", "a, b": "): its row was deleted", "k": "): its row was deleted",
+		"nightly": "its time-to-live of ", "a, b": "its row was deleted", "k": "its row was deleted",
 	}
 	for name, flags := range map[string][]string{
 		"nightly": {"nightly", "--no-renew"},
@@ -77,7 +77,7 @@ func TestExecLosesTheLease(t *testing.T) {
 			p.WantCode(exit.LockLost)
 			program.Contains(t, p.Stderr.Rest(),
 				fmt.Sprintf("sqllock: the lock %q is lost: the command gets SIGTERM, and SIGKILL if it is still running after 1h0m\n", name),
-				fmt.Sprintf("sqllock: the lock %q was lost while the command ran; the command ended with signal: terminated; lock lost: ", name), why[name])
+				fmt.Sprintf("sqllock: the lock %q was lost while the command ran: %s", name, why[name]), "; the command ended with signal: terminated")
 			return true
 		})
 	}
@@ -96,7 +96,7 @@ func TestExecSaysWhoHasTheLock(t *testing.T) {
 		check.Must(t, check.ErrorOf(r.Acquire(t.Context(), "nightly", "other", time.Hour)))
 		p.Signal(syscall.SIGTERM) // it ends the command, and the release finds the row
 		p.WantCode(exit.LockLost)
-		program.Contains(t, p.Stderr.Rest(), "): its row was deleted, or another process has taken it over; other has it now")
+		program.Contains(t, p.Stderr.Rest(), "while the command ran: its row was deleted, or another process has taken it over; the command ended with signal: terminated; other has it now")
 	})
 }
 

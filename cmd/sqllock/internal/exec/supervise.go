@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -42,7 +43,7 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 		x.record(h, began, code)
 	}
 	if lost := x.release(h.lease); lost != nil || acted {
-		return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost while the command ran; the command ended with %v%s", x.name(), child.State, x.loss(h, lost))}
+		return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost while the command ran%s; the command ended with %v%s", x.name(), cause(h.lease, lost), child.State, x.successor(h))}
 	}
 	if code != 0 {
 		return &exit.Error{Code: code}
@@ -53,11 +54,20 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 // lossTimeout limits how long exec asks who has a lock that it has lost.
 const lossTimeout = time.Second
 
-// loss says why the lease is lost, as lost does unless it is nil, and who has the lock now.
-func (x *execution) loss(h *holding, lost error) (text string) {
-	if lost != nil {
-		text = "; " + exit.Text(lost)
+// cause says why a lease is lost, as lost does, which may be nil: without the names of the lock and its holder.
+func cause(lease *sqllock.Lease, lost error) string {
+	if lost == nil {
+		return ""
 	}
+	text := exit.Text(lost)
+	if _, why, ok := strings.Cut(text, lease.Holder()+"): "); ok {
+		text = why
+	}
+	return ": " + text
+}
+
+// successor says who has a lock now that is lost.
+func (x *execution) successor(h *holding) string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(h.lease.Context()), lossTimeout)
 	defer cancel()
 	rows, err := answered(ctx, 0, func() (map[string]sqllock.Row, error) {
@@ -65,10 +75,10 @@ func (x *execution) loss(h *holding, lost error) (text string) {
 	})
 	for _, key := range h.lease.Keys() {
 		if row, ok := rows[key]; err == nil && ok && row.Holder != h.lease.Holder() && !row.Expired() {
-			return text + "; " + format.Printable(row.Holder) + " has it now"
+			return "; " + format.Printable(row.Holder) + " has it now"
 		}
 	}
-	return text
+	return ""
 }
 
 // stopDelay is the time between SIGTSTP and SIGSTOP: the command may handle SIGTSTP.

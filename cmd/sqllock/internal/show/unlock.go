@@ -36,7 +36,7 @@ not removed. A LOCK_KEY printed by list can be used as KEY.`,
 		ValidArgsFunction: complete.Rows(flags),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if !force {
-				return exit.WithHint(exit.Usagef("unlock breaks the lock: if its holder is alive, two processes will work at once; it requires --force"),
+				return exit.WithHint(exit.Usagef("unlock breaks the lock: if its holder is alive, two processes will work at once, and if it has finished, its minimum hold ends; it requires --force"),
 					"sqllock describe%[1]s %[2]s; then, if its holder is dead, sqllock unlock --force%[1]s %[2]s", args.Given(cmd), args.Key(given[0]))
 			}
 			return flags.WithRepository(cmd.Context(), ttl, func(r *sqllock.Repository) error {
@@ -77,12 +77,18 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 	if asJSON {
 		return format.JSON(cmd.OutOrStdout(), unlocked{true, v})
 	}
+	what := "held by " + v.holderText()
 	left := "its lease had " + format.Duration(v.row.Left) + " left"
-	if v.row.Expired() {
+	switch {
+	case v.row.Kept() && v.row.Expired():
+		what, left = v.holderText()+" had finished", "its minimum hold "+v.leftText()
+	case v.row.Kept():
+		what, left = v.holderText()+" had finished", "its minimum hold had "+format.Duration(v.row.Left)+" left"
+	case v.row.Expired():
 		left = "its lease " + v.leftText()
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %q in region %s: held by %s, acquired %s ago; %s\n",
-		key, format.Printable(v.Region), v.holderText(), format.Duration(v.row.Age), left)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %q in region %s: %s, acquired %s ago; %s\n",
+		key, format.Printable(v.Region), what, format.Duration(v.row.Age), left)
 	return err
 }
 

@@ -145,7 +145,11 @@ func (m *model) warnings() (lines []string) {
 		warn("The table cannot be read. This is what it contained "+format.Duration(max(m.now.Sub(m.at), 0))+" ago. "+why, red)
 	}
 	if m.mode == confirming {
-		warn("unlock "+m.askedName+", held by "+format.Printable(m.asked.Holder)+": if it is alive, two processes will work at once", red)
+		why := ", held by " + format.Printable(m.asked.Holder) + ": if it is alive, two processes will work at once"
+		if m.asked.Kept() {
+			why = ": its holder " + format.Printable(m.asked.Holder) + " has finished, and its minimum hold ends"
+		}
+		warn("unlock "+m.askedName+why, red)
 	}
 	if m.isLong(m.message) {
 		warn(m.message, nil)

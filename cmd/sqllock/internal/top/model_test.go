@@ -61,6 +61,16 @@ func shown(t *testing.T) (*model, *fakeTable) {
 	return m, table
 }
 
+// TestUnlockOfAKeptRow asks about a row that no process holds any more.
+func TestUnlockOfAKeptRow(t *testing.T) {
+	t.Parallel()
+	rows := []sqllock.Row{{Region: "DEFAULT", LockKey: "nightly", Holder: "web-1:4711-k0a3f9c52e1", Left: time.Hour}}
+	m := newModel(t.Context(), &fakeTable{}, reading{at: noon, locks: listing.Named(rows, nil)}, options{interval: time.Second, sort: string(listing.Oldest)})
+	m.Update(tea.WindowSizeMsg{Width: 150, Height: 12})
+	press(m, "u")
+	check.Contains(t, screen(m, 150, 12), "unlock nightly: its holder web-1:4711-k0a3f9c52e1 has finished, and its minimum hold ends\n")
+}
+
 // keyOf returns a key: a letter, or the one of a name between angle brackets.
 var keyOf = map[string]tea.KeyPressMsg{
 	"<up>": {Code: tea.KeyUp}, "<down>": {Code: tea.KeyDown}, "<pgup>": {Code: tea.KeyPgUp}, "<pgdown>": {Code: tea.KeyPgDown},
