@@ -75,7 +75,8 @@ type RepositoryOptions struct {
 
 	// ClientID is the readable part of CLIENT_ID, up to 24 letters, digits and any of
 	// . _ : - characters. It must differ between processes that run at the same time:
-	// ReleaseAll deletes all rows that carry it. Default: the host's name, or its end if it is
+	// ReleaseAll deletes all rows that carry it, and tools judge the leases of all its processes by what one of
+	// them has last written to the table of names. Default: the host's name, or its end if it is
 	// long, the process ID, and 12 random digits, as in "web-7:4711:k5h2q7dmcx3a". The digits
 	// have 60 bits, so processes differ in them alone, also if host and process ID are the
 	// same. The table of names has the whole name of the host: see [RegistryOptions].Application.

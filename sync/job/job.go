@@ -140,37 +140,46 @@ func (r *run) execute(ctx context.Context) error {
 	}
 	lock = lock.WithAutoRenew(true)
 	kept := lock.WithMinHold(r.minHold)
-	if !r.untilSuccess {
-		return kept.ExecuteLockedFor(ctx, 0, r.call)
+	first := kept
+	if r.untilSuccess {
+		first = lock
 	}
-	return lock.ExecuteLockedFor(ctx, 0, func(ctx context.Context) error {
-		if err := r.call(ctx); err != nil {
+	return first.ExecuteLockedFor(ctx, 0, func(ctx context.Context) (err error) {
+		defer func() { r.record(ctx, err) }() // also if fn panics
+		if err := r.call(ctx); err != nil || !r.untilSuccess {
 			return err
 		}
-		lease, err := kept.TryLock(context.WithoutCancel(ctx)) // once more: fn has succeeded, also if its context has ended
-		if errors.Is(err, sqllock.ErrNotAcquired) {
-			return fmt.Errorf("%w: %q: the job has run, and has unlocked before it returned: it may run again in the same period", sqllock.ErrNotHeld, r.key)
-		}
-		if err != nil {
-			return err
-		}
-		return lease.Unlock(ctx)
+		return r.keep(ctx, kept)
 	})
 }
 
 // call runs fn.
 func (r *run) call(ctx context.Context) error {
 	r.began = time.Now()
-	defer func() {
-		r.took = time.Since(r.began)
-		if r.recorded() {
-			failed := !r.returned || r.result != nil || errors.Is(context.Cause(ctx), sqllock.ErrLockLost)
-			runs.Record(ctx, r.registry, r.key, runs.Last{Took: r.took, Failed: failed})
-		}
-	}()
+	defer func() { r.took = time.Since(r.began) }()
 	r.result = r.fn(ctx)
 	r.returned = true
 	return r.result
+}
+
+// keep gives the lock its minimum hold, by entering it once more. fn has succeeded, also if its context has ended.
+func (r *run) keep(ctx context.Context, kept *sqllock.JdbcLock) error {
+	lease, err := kept.TryLock(context.WithoutCancel(ctx))
+	if errors.Is(err, sqllock.ErrNotAcquired) {
+		return fmt.Errorf("%w: %q: the job has run, and has unlocked before it returned: it may run again in the same period", sqllock.ErrNotHeld, r.key)
+	}
+	if err != nil {
+		return err
+	}
+	return lease.Unlock(ctx)
+}
+
+// record writes how the run has ended, with err unless fn has panicked.
+func (r *run) record(ctx context.Context, err error) {
+	if r.recorded() {
+		failed := !r.returned || err != nil || errors.Is(context.Cause(ctx), sqllock.ErrLockLost)
+		runs.Record(ctx, r.registry, r.key, runs.Last{Took: r.took, Failed: failed})
+	}
 }
 
 var errPanicked = errors.New("the job has panicked")

@@ -237,6 +237,9 @@ func TestAJobThatHasUnlocked(t *testing.T) {
 		err := until(t.Context())
 		is(t, err, sqllock.ErrNotHeld)
 		check.IsNot(t, err, sqllock.ErrNotAcquired)
+		if run, _ := runs.Of(t.Context(), r.Repository(), "report"); run.Last == nil || !run.Last.Failed || run.Succeeded != nil {
+			t.Errorf("recorded: %+v", run)
+		}
 		must(t, lease.Unlock(t.Context()))
 		taken = false
 		must(t, until(t.Context()))

@@ -133,7 +133,7 @@ func ttlHelp(what string) string {
 const minHoldHelp = "keep the lock at least this long after it was acquired, even if "
 
 // clientIDHelp describes the flag --client-id.
-const clientIDHelp = "what tools show as the holder, up to 24 letters, digits and any of -_.: (default: host name and process ID)"
+const clientIDHelp = "what tools show as the holder, up to 24 letters, digits and any of -_.:, not shared by processes that run at once, which tools would mix up (default: host name and process ID)"
 
 // noNamesHelp describes the flag --no-names.
 const noNamesHelp = "write neither keys nor this process to the table of names, where others could read them"
