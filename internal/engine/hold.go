@@ -326,6 +326,13 @@ func (h *hold) expectRowFor(ttl time.Duration) bool {
 	return true
 }
 
+// mayOutlastTTL reports whether the row was asked to last for longer than the time-to-live.
+func (h *hold) mayOutlastTTL() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.rowEndMax.IsZero()
+}
+
 // extend moves the ends of the lease and of the row. Renewals may overlap and arrive in
 // any order. None of them shortens the row, so the latest end counts.
 func (h *hold) extend(end, rowEnd time.Time) {

@@ -93,12 +93,12 @@ func (s *Locks) writeNames() {
 	defer n.tasks.Done()
 	now := time.Now()
 	unnamed := s.unnamedLocked(now, keys)
-	leases := s.leasesLocked()
+	holds := s.longHoldsLocked()
 	mayClear := now.Sub(n.cleared) >= namedFor
 	s.mu.Unlock()
 
-	for kind := range leases {
-		s.table.NoteLease(kind.ttl, kind.renewed)
+	for kind := range s.kindsOf(holds) {
+		s.table.NoteLease(kind.ttl, kind.renewed, kind.extended)
 	}
 	s.write(s.closing, now, keys, unnamed)
 	s.writeWaits(s.closing, now)
@@ -221,18 +221,27 @@ func (s *Locks) unnamedLocked(now time.Time, keys map[string]string) (unnamed []
 
 // A leaseKind is what others need to know of a lease to judge how long ago it was renewed.
 type leaseKind struct {
-	ttl     time.Duration
-	renewed bool
+	ttl      time.Duration
+	renewed  bool
+	extended bool // it was made to last for longer than ttl, once
 }
 
-// leasesLocked returns the kinds of the leases that were held before the timer was set.
-func (s *Locks) leasesLocked() map[leaseKind]struct{} {
-	kinds := make(map[leaseKind]struct{})
+// longHoldsLocked returns what was held before the timer was set.
+func (s *Locks) longHoldsLocked() (long []*hold) {
 	for h := range s.holds {
 		if h.arrived <= s.naming.before {
-			// With a MaxHold the holder works properly after its last renewal, too: nothing is said of such a lease.
-			kinds[leaseKind{h.ttl, h.autoRenew && s.config.maxHold == 0}] = struct{}{}
+			long = append(long, h)
 		}
+	}
+	return long
+}
+
+// kindsOf returns the kinds of the leases of holds.
+func (s *Locks) kindsOf(holds []*hold) map[leaseKind]struct{} {
+	kinds := make(map[leaseKind]struct{})
+	for _, h := range holds {
+		// With a MaxHold the holder works properly after its last renewal, too: nothing is said of such a lease.
+		kinds[leaseKind{h.ttl, h.autoRenew && s.config.maxHold == 0, h.mayOutlastTTL()}] = struct{}{}
 	}
 	return kinds
 }

@@ -68,6 +68,7 @@ type knownNames struct {
 	// leases are the kinds of leases that this client has, and leasesWritten reports whether all are written.
 	leases        map[leaseKind]bool
 	leasesWritten bool
+	extended      time.Duration // the shortest time-to-live of those that were made to last for longer than it; 0 if none was
 }
 
 // A knownProcess is what a client's process calls itself, or "", with the time from which it may be asked for again,

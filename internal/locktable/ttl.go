@@ -35,10 +35,15 @@ func leaseKindOf(ttl time.Duration, renewed bool) leaseKind {
 
 func (k leaseKind) ttl() time.Duration { return time.Duration(max(k, -k)) * time.Millisecond }
 
-// NoteLease notes that this client has leases of a time-to-live, which are renewed or not. [Table.WriteNames] writes it.
-func (t *Table) NoteLease(ttl time.Duration, renewed bool) {
+// NoteLease notes that this client has leases of a time-to-live, which are renewed or not. extended says that one was made
+// to last for longer, once. [Table.WriteNames] writes it.
+func (t *Table) NoteLease(ttl time.Duration, renewed, extended bool) {
 	t.named.mu.Lock()
 	defer t.named.mu.Unlock()
+	if extended && (t.named.extended == 0 || ttl < t.named.extended) {
+		t.named.extended = ttl
+		t.named.leasesWritten = false
+	}
 	kind := leaseKindOf(ttl, renewed)
 	if t.named.leases[kind] || len(t.named.leases) > maxTTLs {
 		return
@@ -63,7 +68,14 @@ func (t *Table) leasesRow() Claim {
 	defer t.named.mu.Unlock()
 	kinds := []leaseKind{}
 	if len(t.named.leases) <= maxTTLs {
-		kinds = slices.Sorted(maps.Keys(t.named.leases))
+		for kind := range t.named.leases {
+			if t.named.extended != 0 && kind.ttl() > t.named.extended { // a row with its times may be one that was extended
+				kind = leaseKindOf(kind.ttl(), false)
+			}
+			kinds = append(kinds, kind)
+		}
+		slices.Sort(kinds)
+		kinds = slices.Compact(kinds)
 	}
 	text, _ := json.Marshal(kinds) // they are numbers
 	t.named.leasesWritten = true   // what is noted meanwhile is written the next time

@@ -91,3 +91,28 @@ func TestOverdue_IsNoneThatMaxHoldEnds(t *testing.T) {
 		must(t, lease.Unlock(t.Context()))
 	})
 }
+
+// TestOverdue_IsNoneThatRenewForExtends has a lease that lasts for longer than its time-to-live, beside one that always does.
+func TestOverdue_IsNoneThatRenewForExtends(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		reader := newRepository(t, s.db.DB, nil)
+		r := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 10 * time.Second})
+		lease := check.Value(obtain(t, r, "k").TryLock(t.Context()))(t)
+		long := check.Value(obtain(t, r, "long").WithTTL(time.Minute).TryLock(t.Context()))(t)
+		time.Sleep(90300 * time.Millisecond)
+		must(t, lease.RenewFor(t.Context(), time.Minute))
+		for range 13 {
+			time.Sleep(5 * time.Second)
+			locks := listing.Named(check.Value(reader.List(t.Context()))(t), nil)
+			listing.ReadTTLs(t.Context(), reader, locks)
+			for _, l := range locks {
+				if l.Overdue() {
+					t.Errorf("%+v", l)
+				}
+			}
+		}
+		must(t, lease.Unlock(t.Context()))
+		must(t, long.Unlock(t.Context()))
+	})
+}
