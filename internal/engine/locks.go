@@ -275,17 +275,17 @@ func (s *Locks) allHolds() []*hold {
 	return holds
 }
 
-// Waiting returns how many callers wait for each key.
-func (s *Locks) Waiting() map[string]int {
+// Waiting returns how many callers wait for each key, and how many wait: one may wait for several keys.
+func (s *Locks) Waiting() (byKey map[string]int, callers int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waiters := make(map[string]int)
+	byKey = make(map[string]int)
 	for h := range s.waiting {
 		for _, key := range h.Keys() {
-			waiters[key]++
+			byKey[key]++
 		}
 	}
-	return waiters
+	return byKey, len(s.waiting)
 }
 
 // cancelsLocked returns what ends the waits of some callers, in the order of their arrival, so

@@ -87,6 +87,25 @@ func TestWhatIsShown(t *testing.T) {
 	})
 }
 
+// TestACallerOfAJointLockWaitsOnce has one caller wait for two keys.
+func TestACallerOfAJointLockWaitsOnce(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		must(f.T, check.ErrorOf(f.registry.Lock(f.Context(), "a")))
+		ctx, cancel := context.WithCancel(f.Context())
+		joint, waited := check.Value(f.registry.ObtainAll("a", "b"))(f.T), make(chan error)
+		go func() {
+			_, err := joint.Lock(ctx)
+			waited <- err
+		}()
+		time.Sleep(1300 * time.Millisecond)
+		if l := f.json(f.handler(), ""); l.Here.Waiting != 1 || l.Here.Held != 1 {
+			t.Errorf("%+v", l.Here)
+		}
+		cancel()
+		check.Is(f.T, <-waited, context.Canceled)
+	})
+}
+
 // TestLongWaits has callers of another process wait for a lock that this one holds, and for one without a row.
 func TestLongWaits(t *testing.T) {
 	inBubble(t, func(f *fixture) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/printable"
 	"github.com/sqllock/sqllock/internal/runs"
@@ -35,6 +36,7 @@ type snapshot struct {
 	err     error // of the last statement; then the rest is older
 	here    map[rowID]sqllock.Held
 	waiting map[string]waiters // by LOCK_KEY
+	callers int                // that wait: one for a joint lock is among the waiters of each key
 	runs    []runs.Run         // of jobs
 	runsAt  time.Time          // when these were read
 	waits   []sqllock.Waiter   // of all processes
@@ -184,7 +186,9 @@ func (r *reader) keep(ctx context.Context, rows []sqllock.Row, waits []sqllock.W
 	for _, held := range r.registry.Held() {
 		s.here[rowID{r.name(names, held.Key), held.Holder}] = held
 	}
-	for key, count := range r.registry.Waiting() {
+	waiting, callers := engine.LocksOf(r.registry).Waiting()
+	s.callers = callers
+	for key, count := range waiting {
 		lockKey := r.name(names, key)
 		s.waiting[lockKey] = waiters{key, s.waiting[lockKey].count + count}
 	}

@@ -183,9 +183,8 @@ func (v *view) addCounts(s snapshot, keys *strings.Replacer) {
 	for _, l := range s.locks {
 		v.Counts[l.State()]++
 	}
-	v.HereHeld = len(s.here)
+	v.HereHeld, v.HereWait = len(s.here), s.callers
 	for _, w := range s.waiting {
-		v.HereWait += w.count
 		v.Waits = append(v.Waits, waitView{keys.Replace(printable.Text(w.key)), w.count})
 	}
 	sortWaits(v.Waits)
