@@ -5,7 +5,6 @@ package bounded
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -44,6 +43,6 @@ func Do[T any](ctx context.Context, grace time.Duration, fn func() (T, error), l
 	case <-timer.C:
 		close(left)
 		var none T
-		return none, fmt.Errorf("%w: %w", ErrNoAnswer, context.Cause(ctx))
+		return none, &causedError{ErrNoAnswer, context.Cause(ctx)}
 	}
 }

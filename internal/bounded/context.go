@@ -3,7 +3,7 @@ package bounded
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"time"
 )
 
@@ -28,8 +28,18 @@ func Ended(ctx context.Context) error {
 	if errors.Is(cause, err) {
 		return cause
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	return &causedError{err, cause}
 }
+
+// A causedError is an error with the cause of the context that has ended. Both may be errors of sqllock: the text names that
+// once, at its beginning.
+type causedError struct{ err, cause error }
+
+func (e *causedError) Error() string {
+	return e.err.Error() + ": " + strings.TrimPrefix(e.cause.Error(), "sqllock: ")
+}
+
+func (e *causedError) Unwrap() []error { return []error{e.err, e.cause} }
 
 // awaitEnd waits until a context whose deadline has passed ends.
 func awaitEnd(ctx context.Context) {

@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -777,6 +778,9 @@ func TestLease_LossSaysWhy(t *testing.T) {
 				is(t, err, sqllock.ErrLockLost)
 				check.IsNot(t, err, sqllock.ErrDatabase)
 				check.Contains(t, err.Error(), `sqllock: lock lost: "k" (`, "): "+test.want)
+				other := check.ErrorOf(s.repository.Acquire(lease.Context(), "other", "holder", time.Minute))
+				is(t, other, sqllock.ErrLockLost)
+				check.Equal(t, other.Error(), strings.Count(other.Error(), "sqllock: "), 1)
 			})
 		})
 	}
