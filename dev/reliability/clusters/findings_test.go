@@ -127,7 +127,7 @@ func refusesFair(t *testing.T, db *sqlx.DB, isolation sqllock.Isolation) {
 	repository := check.Value(sqllock.NewRepository(t.Context(), db.DB, dialect.MySQL(), &sqllock.RepositoryOptions{Isolation: isolation}))(t)
 	_, err := sqllock.NewRegistry(repository, &sqllock.RegistryOptions{Fair: true})
 	check.Is(t, err, sqllock.ErrInvalid)
-	check.Contains(t, err.Error(), "needs one server")
+	check.Contains(t, err.Error(), "needs a single server")
 }
 
 // leavesNoTransactionOpen cuts a node off while locks are acquired and transactions guarded there. It
