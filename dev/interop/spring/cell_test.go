@@ -70,6 +70,7 @@ type choice struct {
 var usual = []choice{
 	{postgres, []javaclient.Generation{javaclient.Spring6, javaclient.Spring7}},
 	{mariadb, []javaclient.Generation{javaclient.Spring6, javaclient.Spring70}},
+	{mariadbNewest, []javaclient.Generation{javaclient.Spring7}},
 }
 
 // ofMySQL are the cells of MySQL's driver.

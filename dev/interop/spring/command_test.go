@@ -17,6 +17,7 @@ func TestOurCommandsReadSpringsRows(t *testing.T) {
 	t.Parallel()
 	eachMigrated(t, func(t *testing.T, c *cell) {
 		ctx := patiently(t)
+		c.sqllock(t, "version") // Go builds it, which may take as long as a lease
 		java := c.java(t, javaclient.Settings{TTL: long, ClientID: "billing-java"}).Thread("a")
 		must(t, java.Lock(ctx, key))
 		var rows []struct {
