@@ -18,7 +18,7 @@ edition = "2021"
 
 [dependencies]
 sqlx = { version = "=0.9.0", default-features = false, features = ["runtime-tokio", "mysql", "migrate"] }
-tokio = { version = "1", features = ["macros", "rt-multi-thread", "time"] }
+tokio = { version = "=1.54.1", features = ["macros", "rt-multi-thread", "time"] }
 TOML
 echo 'CREATE TABLE orders (id INT PRIMARY KEY); DO SLEEP(8);' >migrations/1_slow.sql
 cat >src/main.rs <<'RUST'
