@@ -212,11 +212,19 @@ func (t *Table) readNames(ctx context.Context, limit time.Duration, ids []string
 // most once in five minutes for each client, unless that has no name yet, and only if the row is old enough to have
 // one.
 func (t *Table) Process(ctx context.Context, row Row) string {
+	return t.process(ctx, row, row.Age >= NamedAfter)
+}
+
+// ProcessOfAny returns what [Table.Process] does, but asks for the holder of a younger row, too: its process may have
+// written its name for an earlier lock, or at once, because it ends before the lease does.
+func (t *Table) ProcessOfAny(ctx context.Context, row Row) string { return t.process(ctx, row, true) }
+
+func (t *Table) process(ctx context.Context, row Row, old bool) string {
 	client := ClientOf(row.Holder)
 	if client == "" {
 		return ""
 	}
-	name, ask := t.named.process(client, row.Age >= NamedAfter)
+	name, ask := t.named.process(client, old)
 	if !ask {
 		return name
 	}
@@ -226,8 +234,13 @@ func (t *Table) Process(ctx context.Context, row Row) string {
 	t.named.asking = false
 	known := t.named.processes[client]
 	pause := min(max(2*known.pause, unnamedFor), longestUnnamed)
-	if name = cmp.Or(name, known.name); name != "" {
+	name = cmp.Or(name, known.name)
+	switch {
+	case name != "":
 		pause = longestUnnamed // another process may have this client id by then
+	case row.Age < NamedAfter:
+		t.named.processes[client] = knownProcess{"", time.Now().Add(NamedAfter - row.Age), known.pause}
+		return ""
 	}
 	t.named.processes[client] = knownProcess{name, time.Now().Add(pause), pause}
 	return name

@@ -71,6 +71,16 @@ func TestExpired(t *testing.T) {
 	})
 }
 
+// TestHolderIsNamedAtOnce asks who holds a lock that was acquired less than a second ago by a process that has ended.
+func TestHolderIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	step(t, db, 0, "acquire", "deploy", "--ttl", "1h", "--file", filepath.Join(t.TempDir(), "lease"))
+	program.Contains(t, step(t, db, 0, "describe", "deploy").Stdout.Rest(), "sqllock acquire on ")
+	program.Contains(t, step(t, db, 0, "unlock", "--force", "deploy").Stdout.Rest(), "held by sqllock acquire on ")
+}
+
 // TestRenewWhile has a lease outlast its time-to-live while a process lives, and not after that.
 func TestRenewWhile(t *testing.T) {
 	program.Slow(t)
