@@ -96,12 +96,14 @@ func (e *tableError) Error() string {
 		text += fmt.Sprintf(" %q", e.key)
 	}
 	text += ": " + WithCure(e.table.Err).Error()
-	switch e.table.Kind {
-	case locktable.NoTable, locktable.NoFenceOfFive:
+	switch kind := e.table.Kind; {
+	case kind == locktable.NoTable && e.table.Op == locktable.GuardOp:
+		text += " (the transaction must be in the database and the schema of the lock)"
+	case kind == locktable.NoTable, kind == locktable.NoFenceOfFive:
 		text += " (run `sqllock migrate up`, or see docs/schema.md)"
-	case locktable.OtherLayout:
+	case kind == locktable.OtherLayout:
 		text += " (the lock table has another layout than this process found at its start: restart the process)"
-	case locktable.NoFence:
+	case kind == locktable.NoFence:
 		text += " (run `sqllock migrate up --layout spring6`, or see docs/schema.md)"
 	default:
 	}

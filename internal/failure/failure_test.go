@@ -73,6 +73,16 @@ func TestATranslationIsFinal(t *testing.T) {
 	check.Equal(t, "text", failure.Of(once, "other").Error(), once.Error())
 }
 
+// A guard that finds no table runs in another database: the registry has read the table before.
+func TestAGuardWithoutATableIsInAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	for op, cure := range map[string]string{"acquire": "run `sqllock migrate up`", locktable.GuardOp: "the transaction must be in the database and the schema of the lock"} {
+		err := failure.Of(&locktable.Error{Op: op, Kind: locktable.NoTable, Err: errors.New("no such table")}, "k")
+		check.Is(t, err, failure.ErrSchema)
+		check.Contains(t, err.Error(), `"k": no such table (`+cure)
+	}
+}
+
 // TestOneRefusalIsEnough leaves out that the server has no TLS, if the connection without TLS was refused too.
 func TestOneRefusalIsEnough(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,9 @@ const PinnedTimeout = time.Second
 // server contenders may lock the row for a second.
 const releaseTimeout = 3 * time.Second
 
+// GuardOp is the Op of the errors of [Table.Guard].
+const GuardOp = "guard"
+
 // The limits of all statements.
 var (
 	opening    = policy{races: always, pinned: PinnedTimeout, answer: answerTimeout}
@@ -57,7 +60,7 @@ var (
 	reading    = policy{op: "read", races: always, pinned: PinnedTimeout, lockless: true, answer: answerTimeout}
 	// A poll for many is not that of one row, so it does not depend on a time-to-live.
 	polling  = policy{op: "read", races: always, pinned: PinnedTimeout, lockless: true, answer: batchTimeout}
-	guarding = policy{op: "guard"}
+	guarding = policy{op: GuardOp}
 
 	renewingAll     = policy{op: "renew all", races: always, pinned: PinnedTimeout}
 	listing         = policy{op: "list", races: always, pinned: PinnedTimeout, lockless: true}
