@@ -57,7 +57,12 @@ func (m *Map[K, V]) Put(key K, until time.Time, change func(V) V) {
 }
 
 // Get returns the value of key. ok is false if there is none or it has expired.
-func (m *Map[K, V]) Get(key K) (value V, ok bool) { return m.get(key, false) }
+func (m *Map[K, V]) Get(key K) (value V, ok bool) {
+	if m.count.Load() == 0 {
+		return value, false
+	}
+	return m.get(key, false)
+}
 
 // Take returns the value of key as Get does, and removes it.
 func (m *Map[K, V]) Take(key K) (value V, ok bool) { return m.get(key, true) }

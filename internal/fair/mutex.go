@@ -92,7 +92,11 @@ func (m *Mutex[O]) Release(o O) bool {
 	if m.owner != o {
 		return false
 	}
-	m.handOnLocked()
+	if m.waiters != nil {
+		m.handOnLocked()
+	} else {
+		m.owner = *new(O)
+	}
 	return true
 }
 

@@ -140,5 +140,7 @@ func (p pass) leave() {
 	} else {
 		g.others--
 	}
-	g.admit()
+	if len(g.waiting) > 0 {
+		g.admit()
+	}
 }

@@ -1,13 +1,204 @@
+// Package transaction has transactions that leave no connection behind in an open one.
+//
+// database/sql puts a connection back into the pool after COMMIT and ROLLBACK, whatever the server has answered. A
+// node of Galera that has lost its quorum refuses both (error 1047) and leaves the transaction open. Then the next
+// user of the connection gets error 1568, or, worse, runs statements in that transaction that succeed and are never
+// committed. So a connection whose transaction may not be over is closed here.
 package transaction
 
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
+	"reflect"
+	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
 )
+
+// A Pool is a pool of connections to a database of the dialect.
+type Pool struct {
+	DB      *sql.DB
+	Dialect *dialect.Dialect
+	// Gate, unless it is nil, keeps a connection free for renewals.
+	Gate *Gate
+}
+
+// maxClosed limits how many closed connections one call passes over. It does not depend on what the pool says,
+// because there may be another pool behind it, as pgxpool is: see stdlib.OpenDBFromPool.
+const maxClosed = 100
+
+// freely is how many of them it passes over without a pause. A server or a proxy that closes each new connection, as
+// one does that is shut down, must not be asked for a hundred at once.
+const freely = 20
+
+// pause is that time. All of them take less than a batch has, so that the caller gets the last error.
+const pause = 20 * time.Millisecond
+
+// A Try sends a statement, or a message, on a connection of a pool. It passes over connections that turn out to be
+// closed by the server, or to be still inside another transaction, and has the statement sent on the next one:
+//
+//	try := pool.Try()
+//	for try.Next(ctx) {
+//		try.Err = send(ctx, try.Conn)
+//	}
+//
+// So it must be safe to send it again. The loop must not be left before Next has returned false. Then Err is the last
+// error, or nil.
+//
+// database/sql does the same for a connection that its driver calls bad. lib/pq does that for any connection that
+// breaks, pgx for none that has broken within the last second.
+type Try struct {
+	Conn *sql.Conn
+	// Err is set in the loop, to what the statement ended with. A second error of a new connection ends the loop.
+	Err error
+	// Resent reports whether a statement was sent before that may have been applied.
+	Resent bool
+
+	pool    Pool
+	pass    pass   // from the first Next on
+	most    int    // connections of the pool
+	outside string // is sent first, unless it is ""
+	whole   bool   // what is sent is a transaction by itself
+	begins  bool   // Begin: the connection is given back with the transaction
+	n       int    // how many connections were tried
+	stuck   int    // how many of them may be stuck
+}
+
+// Try returns a Try for a statement that may be repeated.
+func (p Pool) Try() Try {
+	stats := p.DB.Stats()
+	return Try{pool: p, stuck: stats.OpenConnections, most: stats.MaxOpenConnections}
+}
+
+// TryOutside is Try for statements that must be committed by themselves. A connection on which the application has
+// left a transaction open, which would undo them, is passed over.
+func (p Pool) TryOutside() Try {
+	try := p.Try()
+	if !p.discardsOpen() {
+		try.outside = p.Dialect.Outside
+	}
+	return try
+}
+
+// TryWhole is Try for what is a transaction by itself: one statement, or one message with BEGIN and COMMIT in it. If
+// it fails, its transaction is not left open: it is rolled back, or the connection is closed.
+func (p Pool) TryWhole() Try {
+	try := p.Try()
+	try.whole = true
+	return try
+}
+
+// discardsOpen reports whether database/sql gives out no connection in an open transaction: pgx asks its connections
+// for that.
+func (p Pool) discardsOpen() bool {
+	driver := reflect.TypeOf(p.DB.Driver())
+	return driver != nil && driver.Kind() == reflect.Pointer && strings.HasPrefix(driver.Elem().PkgPath(), "github.com/jackc/pgx/")
+}
+
+// On returns what send returns, which sends a statement, or several, on a connection of the pool, as a [Try] has them
+// sent.
+func On[T any](ctx context.Context, p Pool, send func(*sql.Conn) (T, error)) (value T, err error) {
+	try := p.Try()
+	for try.Next(ctx) {
+		value, try.Err = send(try.Conn)
+	}
+	return value, try.Err
+}
+
+// Next reports whether the statement is to be sent, on Conn.
+func (t *Try) Next(ctx context.Context) bool {
+	if t.n == 0 {
+		if t.pass, t.Err = t.pool.Gate.enter(ctx, t.most); t.Err != nil {
+			return false
+		}
+	}
+	for t.n == 0 || t.again(ctx) {
+		t.n++
+		// A new connection that is closed before it is one, as MySQL does with a client that has no processor for
+		// connect_timeout, is asked for once more.
+		if t.Conn, t.Err = t.pool.DB.Conn(ctx); t.Err != nil && t.pool.Dialect.Classify(t.Err) == dialect.Closed && ctx.Err() == nil {
+			t.Conn, t.Err = t.pool.DB.Conn(ctx)
+		}
+		if t.Err != nil {
+			break
+		}
+		if t.outside == "" {
+			return true
+		}
+		_, err := t.Conn.ExecContext(ctx, t.outside)
+		if class := t.pool.Dialect.Classify(err); class != dialect.Stuck && class != dialect.Closed {
+			return true // if it has failed for another reason, the statement fails as well
+		}
+		t.Err = err
+	}
+	if !t.begins || t.Err != nil {
+		t.pass.leave()
+	}
+	return false
+}
+
+// again gives the connection back, and reports whether to try another one.
+func (t *Try) again(ctx context.Context) bool {
+	d := t.pool.Dialect
+	if !t.begins {
+		if t.Err == nil && d.WarnsUnreplicated {
+			t.Err = replicated(ctx, t.Conn)
+		}
+		giveBack(t.Conn, t.Err == nil || t.isUsable(ctx))
+	}
+	if t.Err == nil {
+		return false
+	}
+	class := d.Classify(t.Err)
+	passOver := class == dialect.Stuck && t.n <= t.stuck || class == dialect.Closed && t.n <= max(t.stuck, maxClosed)
+	if !passOver || ctx.Err() != nil || t.n > max(t.stuck, freely) && !bounded.Sleep(ctx, pause) {
+		return false
+	}
+	t.Resent = t.Resent || class == dialect.Closed
+	return true
+}
+
+// isUsable reports whether the connection can be used again after Err.
+func (t *Try) isUsable(ctx context.Context) bool {
+	class := t.pool.Dialect.Classify(t.Err)
+	if isReadOnly(t.pool.Dialect, t.Err) {
+		return false
+	}
+	if !t.whole {
+		return class != dialect.Stuck && class != dialect.Closed && class != dialect.TooLarge
+	}
+	return t.pool.Dialect.IsOver(t.Err) || isStopped(class) && rolledBack(ctx, t.Conn)
+}
+
+// isReadOnly reports whether the server or the session has refused to write. Then the connection is closed, for the next one
+// may lead elsewhere: a cluster's former primary keeps its connections, and so would the pool. (rejectReadOnly of
+// go-sql-driver does this, too, and returns driver.ErrBadConn, which does not say why.) A database in memory would be gone.
+func isReadOnly(d *dialect.Dialect, err error) bool {
+	return err != nil && !d.Embedded && d.Classify(err) == dialect.ReadOnly
+}
+
+// isStopped reports whether the server has refused a statement of a message, and left its transaction open.
+func isStopped(class dialect.Class) bool { return class == dialect.Blocked || class == dialect.Refused }
+
+// rolledBack ends the transaction of a message whose statement was refused, or has waited for a row in vain, and
+// reports whether it is over. Lost races end the transaction by themselves.
+func rolledBack(ctx context.Context, conn *sql.Conn) bool {
+	_, err := conn.ExecContext(ctx, "ROLLBACK")
+	return err == nil
+}
+
+// giveBack gives a connection back to its pool, or closes it.
+func giveBack(conn *sql.Conn, usable bool) {
+	if !usable {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // has the pool close it
+	}
+	_ = conn.Close() // the error of the statement or the transaction says more
+}
 
 // A Tx is a transaction with the connection that it has to itself. End it with Commit or Rollback; as with [sql.Tx],
 // what comes second returns sql.ErrTxDone.
@@ -67,7 +258,13 @@ func (p Pool) runOnce(ctx context.Context, opts *sql.TxOptions, fn func(*Tx) err
 // Commit commits the transaction. It returns an error also if the server has committed it, and has stopped waiting
 // for its synchronous standby: see [ErrUnreplicated].
 func (t *Tx) Commit() error {
-	return t.end(func() error { return replicated(t.ctx, t.conn, t.dialect, t.Tx.Commit()) })
+	return t.end(func() error {
+		err := t.Tx.Commit()
+		if err == nil && t.dialect.WarnsUnreplicated {
+			err = replicated(t.ctx, t.conn)
+		}
+		return err
+	})
 }
 
 // Rollback rolls the transaction back.
@@ -101,4 +298,28 @@ func (t *Tx) end(run func() error) error {
 func (t *Tx) giveBack(usable bool) {
 	giveBack(t.conn, usable)
 	t.pass.leave()
+}
+
+// ErrUnreplicated is why it is not known whether what was committed outlasts a failover. PostgreSQL answers a COMMIT
+// whose wait for the synchronous standby was cancelled with success, and a warning.
+var ErrUnreplicated = errors.New("the server has stopped waiting for its synchronous standby: a failover may undo what was committed")
+
+// replicated returns ErrUnreplicated, or nil, for a conn on which something was just committed. Only the pools of Open see the
+// warning. But lib/pq has the server cancel its wait when ctx ends, whatever the pool: then no success counts.
+func replicated(ctx context.Context, conn *sql.Conn) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := conn.Raw(askReplicated); errors.Is(err, ErrUnreplicated) {
+		return err
+	}
+	return nil
+}
+
+// askReplicated returns ErrUnreplicated if c, a connection of a driver, has seen the warning.
+func askReplicated(c any) error {
+	if asked, ok := c.(interface{ Unreplicated() bool }); ok && asked.Unreplicated() {
+		return ErrUnreplicated
+	}
+	return nil
 }

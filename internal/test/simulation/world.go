@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sqllock/sqllock/internal/jitter"
+	"github.com/sqllock/sqllock/internal/batch"
 	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
 )
 
@@ -105,7 +105,7 @@ func Run(plan Plan, dir string, template []byte) (Result, error) {
 		}
 	}()
 	defer virtualsqlite.ReplaceClock(func() time.Time { return w.databaseTime(time.Now()) })()
-	defer jitter.ReplaceYield(settle)()
+	defer batch.ReplaceYield(settle)()
 	if err := w.open(template); err != nil {
 		return Result{}, err
 	}
