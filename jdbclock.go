@@ -95,16 +95,14 @@ const forever time.Duration = -1
 // The row is released with the last of its leases. If that lease is lost, so is the new
 // one: [ErrLockLost].
 func (l *JdbcLock) Lock(ctx context.Context) (*Lease, error) {
-	lease := new(Lease)
-	return lease.unless(l.locks.Lock(ctx, l.request, forever, &lease.use, lease))
+	return l.lock(ctx, forever)
 }
 
 // TryLock acquires the lock if it is free or expired, and returns [ErrNotAcquired] if it
 // is held: the [*HeldError] says by which holder. It does not wait, except for the
 // database.
 func (l *JdbcLock) TryLock(ctx context.Context) (*Lease, error) {
-	lease := new(Lease)
-	return lease.unless(l.locks.Lock(ctx, l.request, 0, &lease.use, lease))
+	return l.lock(ctx, 0)
 }
 
 // TryLockFor is Lock with a limit to the wait, after which it returns [ErrNotAcquired], or
@@ -114,8 +112,15 @@ func (l *JdbcLock) TryLockFor(ctx context.Context, wait time.Duration) (*Lease, 
 	if wait < 0 {
 		return nil, invalid("wait %v for %q is negative", wait, l.Key())
 	}
+	return l.lock(ctx, wait)
+}
+
+func (l *JdbcLock) lock(ctx context.Context, wait time.Duration) (*Lease, error) {
 	lease := new(Lease)
-	return lease.unless(l.locks.Lock(ctx, l.request, wait, &lease.use, lease))
+	if err := l.locks.Lock(ctx, l.request, wait, &lease.use, lease); err != nil {
+		return nil, err
+	}
+	return lease, nil
 }
 
 // ExecuteLocked runs fn while it holds the lock, waiting for it as long as ctx lasts. The

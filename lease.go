@@ -19,14 +19,6 @@ import (
 // All methods are safe for concurrent use.
 type Lease struct{ use engine.Use }
 
-// unless returns l, which is held unless there is an error.
-func (l *Lease) unless(err error) (*Lease, error) {
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
 // leaseOf returns the lease of a use.
 func leaseOf(u *engine.Use) *Lease { return u.Face().(*Lease) }
 

@@ -5,11 +5,11 @@
 // hold. A hold is one acquisition by this process: one row, one timer, and the uses that have entered it.
 //
 //	locks.go, request.go        what the handles of a registry share; what a caller asks for
-//	lock.go, wait.go            the path of a call that locks, to table.Acquire
-//	queue.go, fairness.go       the callers of this process; how processes share a lock
+//	lock.go                     a call that locks: enters again, or waits and gets its lease
+//	wait.go, fairness.go        queues, reads, tries and polls, to table.Acquire; how processes share a lock
 //	turn.go, wakeup.go          the order of arrival between processes; wake-ups
 //	outage.go, silence.go       temporary errors of the database; no answer within a limit
-//	hold.go, use.go, ttl.go     one acquisition; one use of it, with its context; bounds and margin of a time-to-live
+//	hold.go, use.go             one acquisition, and when its lease ends; one use of it, with its context
 //	guard.go, transact.go       transactions under a lease
 //	release.go, sweep.go        the last Unlock: hand over, keep or delete; leftovers
 //	close.go                    the end of a registry

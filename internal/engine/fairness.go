@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
@@ -147,9 +148,13 @@ func (r *rivals) compete() bool {
 
 // areMany reports whether manyRivals other processes have had the row again and again.
 func (r *rivals) areMany() bool {
+	holders := r.last().holders
+	if len(holders) < 2*manyRivals {
+		return false
+	}
 	times := make(map[string]int, holdersKept)
 	again := 0
-	for _, holder := range r.last().holders {
+	for _, holder := range holders {
 		client := locktable.ClientOf(holder)
 		if times[client]++; times[client] == 2 {
 			again++
@@ -211,20 +216,6 @@ func (e *entry) noteRival(holder string) {
 	e.streak.Store(nil)
 }
 
-// noteStreaks notes that the callers of this process have had the lock until now, if others wait for it, or may: a caller
-// that has had it for long may ask for it again at once.
-func (h *hold) noteStreaks() {
-	for i := range h.count() {
-		e := h.entryAt(i)
-		if h.minHold > 0 {
-			e.rivals.expectOwn()
-		}
-		if h.inTurns || e.mutex.Waiters() > 0 || time.Since(h.term.since) >= rivalStreak || e.rivals.competed(h.term.since) {
-			e.streak.note(h.term.since)
-		}
-	}
-}
-
 // stepBack lets other processes acquire if the callers of this one have had the lock for long. It returns
 // false if ctx ended first.
 func (w *waiter) stepBack(ctx context.Context) bool {
@@ -238,11 +229,10 @@ func (w *waiter) stepBack(ctx context.Context) bool {
 
 // restOfStepBack is for how long this process has to leave its locks to others.
 func (w *waiter) restOfStepBack() (rest time.Duration) {
-	if w.once || w.isInOrder() {
+	if w.once || w.hold.fair && w.isInOrder() {
 		return 0
 	}
-	for i := range w.hold.count() {
-		e := w.hold.entryAt(i)
+	for _, e := range w.hold.entries {
 		if last := e.streak.Load(); last != nil {
 			rest = max(rest, e.streak.rest(w.streakAmong(&e.rivals, last)))
 		}
@@ -267,4 +257,30 @@ func (w *waiter) streakAmong(rivals *rivals, s *streak) (longest, pause time.Dur
 		interval = min(interval, rivalInterval)
 	}
 	return longest, stepBack(interval)
+}
+
+// pace is how the waiter polls: often at first, every IdleBetweenTries if a release would wake it, and among rivals by
+// the rule of [pauseAfter]. Rivals that seem to be Spring's are to have as good a chance as this process: if the row has
+// changed since the last poll, the next one comes after IdleBetweenTries, as theirs do, or after what that is by default.
+func (w *waiter) pace(seen locktable.Row, changed bool) locktable.Pace {
+	rivals := &w.hold.entries[w.hold.place(seen)].rivals
+	compete := seen.Age < youngFor && rivals.compete()
+	p := locktable.Pace{Longest: w.idle, Wake: w.wake, Regardless: compete && rivals.areMany()}
+	switch {
+	case w.waker != nil, changed && seen.Age >= youngFor:
+		p.Pause = w.idle
+	case seen.Age >= youngFor:
+	case compete && !rivals.lookLikeSpring():
+		if pause := pauseAfter(time.Since(w.since), w.idle); changed || pause < locktable.ShortestPoll(w.idle) {
+			p.Pause = pause
+		}
+	case changed:
+		p.Pause = min(w.idle, rivalInterval)
+	}
+	// Otherwise a poll comes before the lease is over. Left may be the longest Duration there is: add nothing to it.
+	if seen.Left/locktable.CalmShare < w.idle {
+		// A row is expired only after its last microsecond, or millisecond.
+		p.Left = seen.Left + time.Millisecond + jitter.N(min(w.idle/20, maxScatter)+1)
+	}
+	return p
 }

@@ -53,8 +53,8 @@ func TestStreak_GivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 200 * time.Millisecond
-		w := waiter{Locks: &Locks{idle: interval}, hold: &hold{Request: Request{lockKey: "k"}, config: new(holdConfig), entry: new(entry)}}
-		w.hold.entry.streak.note(time.Now().Add(-longestStreak(interval, false)))
+		w := waiter{Locks: &Locks{idle: interval}, hold: &hold{Request: Request{lockKey: "k"}, config: new(holdConfig), entries: []*entry{new(entry)}}}
+		w.hold.entries[0].streak.note(time.Now().Add(-longestStreak(interval, false)))
 		ctx, cancel := context.WithTimeout(t.Context(), interval)
 		defer cancel()
 		if w.stepBack(ctx) {
@@ -72,7 +72,7 @@ func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const interval = 200 * time.Millisecond
-		w := waiter{Locks: &Locks{idle: interval}, hold: &hold{entry: new(entry)}, since: time.Now()}
+		w := waiter{Locks: &Locks{idle: interval}, hold: &hold{entries: []*entry{new(entry)}}, since: time.Now()}
 		young, old := locktable.Row{Holder: "b", Age: time.Millisecond}, locktable.Row{Holder: "b", Age: youngFor}
 		for i, step := range []struct {
 			holder  string
@@ -95,7 +95,7 @@ func TestPace(t *testing.T) {
 			{"c", young, true, rivalsKnownFor, shortestPause},
 		} {
 			time.Sleep(step.after)
-			w.hold.entry.noteRival(step.holder)
+			w.hold.entries[0].noteRival(step.holder)
 			if got := w.pace(step.row, step.changed); got.Pause != step.want || got.Longest != interval {
 				t.Errorf("step %d: %+v, want a pause of %v", i, got, step.want)
 			}
@@ -107,11 +107,11 @@ func TestPace(t *testing.T) {
 func TestRivals_EndAStreak(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := waiter{Locks: &Locks{idle: time.Second}, hold: &hold{Request: Request{lockKey: "k"}, config: new(holdConfig), entry: new(entry)}}
+		w := waiter{Locks: &Locks{idle: time.Second}, hold: &hold{Request: Request{lockKey: "k"}, config: new(holdConfig), entries: []*entry{new(entry)}}}
 		steps := func(streak, want time.Duration) {
 			t.Helper()
-			w.hold.entry.streak.Store(nil)
-			w.hold.entry.streak.note(time.Now().Add(-streak))
+			w.hold.entries[0].streak.Store(nil)
+			w.hold.entries[0].streak.note(time.Now().Add(-streak))
 			before := time.Now()
 			if !w.stepBack(t.Context()) || time.Since(before) != want {
 				t.Errorf("after %v: stepped back for %v, want %v", streak, time.Since(before), want)
@@ -120,14 +120,14 @@ func TestRivals_EndAStreak(t *testing.T) {
 		steps(99*time.Second, 0) // none is known
 		steps(100*time.Second, 1500*time.Millisecond)
 		for _, holder := range []string{"own 1", "own 2"} { // with a minimum hold, after which the next caller finds the row
-			w.hold.entry.rivals.expectOwn()
-			w.hold.entry.noteRival(holder)
+			w.hold.entries[0].rivals.expectOwn()
+			w.hold.entries[0].noteRival(holder)
 		}
 		steps(rivalStreak, 0)
-		w.hold.entry.streak.note(time.Now())
-		w.hold.entry.noteRival("a")
-		w.hold.entry.noteRival("b")
-		if w.hold.entry.streak.Load() != nil {
+		w.hold.entries[0].streak.note(time.Now())
+		w.hold.entries[0].noteRival("a")
+		w.hold.entries[0].noteRival("b")
+		if w.hold.entries[0].streak.Load() != nil {
 			t.Error("the streak goes on")
 		}
 		steps(rivalStreak-time.Millisecond, 0)
@@ -136,15 +136,15 @@ func TestRivals_EndAStreak(t *testing.T) {
 		steps(rivalsFor-time.Millisecond, 150*time.Millisecond) // it began among rivals
 		time.Sleep(rivalsFor)
 		steps(rivalStreak, 0)
-		w.hold.entry.noteRival("c")
+		w.hold.entries[0].noteRival("c")
 		time.Sleep(youngFor)
 		steps(youngFor, 1500*time.Millisecond) // the others poll an old row seldom
 		w.waker = neverWakes{}
-		w.hold.entry.noteRival("d")
+		w.hold.entries[0].noteRival("d")
 		steps(youngFor, 150*time.Millisecond)
-		w.hold.entry.noteRival("c") // it comes back, as Spring's do, which do not step back
+		w.hold.entries[0].noteRival("c") // it comes back, as Spring's do, which do not step back
 		steps(springStreak-time.Millisecond, 0)
-		w.hold.entry.noteRival("d")
+		w.hold.entries[0].noteRival("d")
 		steps(springStreak, 150*time.Millisecond)
 		time.Sleep(2 * rivalsFor)
 		steps(10*time.Second, 150*time.Millisecond)

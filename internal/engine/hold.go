@@ -24,22 +24,11 @@ type holdConfig struct {
 	onKept       func(context.Context, *hold) // called when the row stays for a minimum hold after the last Unlock
 	onLeftover   func()                       // called when a row may be left that has no holder
 	renewOverdue func(context.Context, *hold) // called before the row is pinned
+	leastTTL     time.Duration                // the shortest one that a lease can have
 	fixedTTL     time.Duration                // the only one that a lease can have, or 0
 	handOff      bool                         // Unlock hands the row over to the next local waiter
 	idle         time.Duration                // IdleBetweenTries: how often other processes poll
 	maxHold      time.Duration                // after which only its caller makes a lease last longer, or 0
-}
-
-// checkTTL refuses a time-to-live that a lease of key cannot have.
-func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
-	if err := CheckTTL(ttl, c.table.LeastTTL()); err != nil {
-		return err
-	}
-	if c.fixedTTL != 0 && ttl != c.fixedTTL {
-		return failure.Invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (`sqllock migrate up --layout spring7` adds it, if no Spring before 7 uses the table)",
-			ttl, key, c.fixedTTL)
-	}
-	return nil
 }
 
 // An entry is what all holds of one LOCK_KEY in a registry share.
@@ -72,9 +61,6 @@ type term struct {
 	passed int       // how often the row was handed over
 }
 
-// A user is notified when the hold that it uses is over. It is a [Use].
-type user interface{ end(cause error) }
-
 // A state is how far a hold has come. It only grows.
 type state int
 
@@ -103,8 +89,8 @@ type hold struct {
 	Request                 // of the caller that acquired; mu guards minHold
 	term       term         // mu guards its end
 	config     *holdConfig  // of the registry
-	entry      *entry       // of the LOCK_KEY
-	more       []*entry     // of the further keys of a joint lock
+	entries    []*entry     // of the LOCK_KEYs
+	entry      [1]*entry    // the memory of entries, unless the lock is a joint one
 	acquired   time.Time    // before the statement was sent, or when the row was handed over
 	renewUntil time.Time    // until when the lease may last, unless its caller renews it; zero means always
 	arrived    uint64       // its place among all callers that have waited
@@ -115,8 +101,8 @@ type hold struct {
 	rowEndMax time.Time // when the row expires at the latest, if it was asked to outlast ttl
 	sent      time.Time // when the database was asked, while the caller waits for its answer
 	timer     *time.Timer
-	users     []user
-	first     [1]user       // the memory of users, which mostly is one
+	users     []*Use
+	first     [1]*Use       // the memory of users, which mostly is one
 	ended     chan struct{} // closed when it is over; nil until a release waits
 	guarded   bool          // a transaction of the caller's may have the row pinned
 	pinnedBy  int           // how many of ExecuteLockedTx have
@@ -133,7 +119,11 @@ func newHold(c *holdConfig, r Request) *hold {
 
 // claim is what the table has to know of the row.
 func (h *hold) claim() locktable.Claim {
-	return locktable.Claim{LockKey: h.lockKey, Holder: h.term.holder, TTL: h.ttl, More: h.moreLockKeys()}
+	c := locktable.Claim{LockKey: h.lockKey, Holder: h.term.holder, TTL: h.ttl}
+	if h.joint != nil {
+		c.More = h.joint.more
+	}
+	return c
 }
 
 // lastingClaim is the claim with a TTL that covers all the time that the row may last.
@@ -153,7 +143,11 @@ func (h *hold) currentTerm() term {
 	return h.term
 }
 
-func (h *hold) deadline() time.Time { return h.currentTerm().end }
+func (h *hold) deadline() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.term.end
+}
 
 // row describes h, which may be nil, to a caller of this process that has to wait.
 func (h *hold) row() locktable.Row {
@@ -172,15 +166,16 @@ func (h *hold) row() locktable.Row {
 // isTooLate reports whether the lease of a row that was acquired just now would be over.
 func (h *hold) isTooLate() bool { return !time.Now().Before(leaseEnd(h.acquired, h.ttl)) }
 
-// start begins the lease of the row that h has acquired, or was handed over. startTimer
+// start begins the lease of the row that h has acquired, or was handed over. give
 // follows once the registry knows h.
-func (h *hold) start(u user) {
+func (h *hold) start(u *Use) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.term.passed == 0 {
-		h.term.end = leaseEnd(h.acquired, h.ttl)
+	if h.term.passed > 0 {
+		h.rowEnd = h.term.end.Add(margin(h.ttl))
+	} else {
+		h.term.end, h.rowEnd = leaseEnd(h.acquired, h.ttl), h.acquired.Add(h.ttl)
 	}
-	h.rowEnd = h.term.end.Add(margin(h.ttl))
 	if h.config.maxHold > 0 {
 		h.renewUntil = h.acquired.Add(h.config.maxHold)
 	}
@@ -188,17 +183,22 @@ func (h *hold) start(u user) {
 	h.state = held
 }
 
-// startTimer has h end in time.
-func (h *hold) startTimer() {
+// give marks the lease as granted, unless its caller has given up, and has h end in time. If h is over, it returns why.
+func (h *hold) give(gaveUp bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.state.isOver() {
-		h.timer = time.AfterFunc(time.Until(h.term.end), h.check)
+	if h.state >= ended {
+		return h.lostLocked()
 	}
+	h.timer = time.AfterFunc(time.Until(h.term.end), h.check)
+	if !gaveUp {
+		h.granted = time.Now() // not when the statement was sent: the row may be younger
+	}
+	return nil
 }
 
 // enter adds a user that enters the lock again. It returns false if h is over, or its last Unlock has begun.
-func (h *hold) enter(u user) bool {
+func (h *hold) enter(u *Use) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.state != held {
@@ -210,7 +210,7 @@ func (h *hold) enter(u user) bool {
 
 // leave removes a user that unlocks. The last one stays until h is over, so that it is notified if the lease ends
 // before the row is released: then last is true. It returns why h is over if it is.
-func (h *hold) leave(u user) (last bool, err error) {
+func (h *hold) leave(u *Use) (last bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -220,7 +220,7 @@ func (h *hold) leave(u user) (last bool, err error) {
 		h.state = unlocking
 		return true, nil
 	}
-	h.users = slices.DeleteFunc(h.users, func(other user) bool { return other == u })
+	h.users = slices.DeleteFunc(h.users, func(other *Use) bool { return other == u })
 	return false, nil
 }
 
@@ -309,6 +309,9 @@ func (h *hold) renewBy(
 		}
 		return lost
 	}
+	if err == nil {
+		return nil
+	}
 	return failure.Kinded(ctx, failure.Of(err, h.key))
 }
 
@@ -317,7 +320,7 @@ func (h *hold) renewBy(
 func (h *hold) expectRowFor(ttl time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state.isUnlocked() {
+	if h.state == unlocking || h.state == unlocked {
 		return false
 	}
 	if until := time.Now().Add(ttl); ttl > h.ttl && until.After(h.rowEndMax) {
@@ -338,7 +341,7 @@ func (h *hold) mayOutlastTTL() bool {
 func (h *hold) extend(end, rowEnd time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.state.isOver() || !time.Now().Before(h.term.end) {
+	if h.state >= ended || !time.Now().Before(h.term.end) {
 		return
 	}
 	if rowEnd.After(h.rowEnd) {
@@ -372,20 +375,19 @@ func (h *hold) finish(why observe.EndReason, released error) bool {
 	if !h.endUse(why) {
 		return false
 	}
-	if why.Lost() && (h.rowMayOutlast() || h.isJoint() && !h.isUnlocked()) { // Unlock deletes all rows that are left
+	if why != observe.EndUnlocked && why.Lost() && (h.rowMayOutlast() || h.isJoint() && !h.isUnlocked()) { // Unlock deletes all rows that are left
 		h.leaveRow()
 	}
 	h.releaseMutexes()
 	h.config.onEnd(h)
-	h.reportEnd(why, released)
+	if h.observed != nil {
+		h.reportEnd(why, released)
+	}
 	return true
 }
 
 // reportEnd tells the observers why h, which is over, has ended.
 func (h *hold) reportEnd(why observe.EndReason, released error) {
-	if h.observed == nil {
-		return
-	}
 	h.observed.reportEnd(observe.LeaseEnd{
 		Key: h.key, Holder: h.term.holder, Token: h.term.token, Reason: why, Err: cmp.Or(h.lost(), released),
 		Held: time.Since(h.acquired), Left: max(0, time.Until(h.deadline())), AutoRenew: h.autoRenew,
@@ -403,7 +405,10 @@ func (h *hold) rowMayOutlast() bool {
 // endUse is the first half of finish. The users are notified without mu: the context of a
 // user asks its hold for the time, and may thereby end it.
 func (h *hold) endUse(why observe.EndReason) bool {
-	cause := causeOf(why)
+	var cause error
+	if why != observe.EndUnlocked {
+		cause = causeOf(why)
+	}
 	h.mu.Lock()
 	switch h.state {
 	case ended, unlocked:
@@ -425,7 +430,7 @@ func (h *hold) endUse(why observe.EndReason) bool {
 	h.users = nil // remove must not change what is read below
 	h.mu.Unlock()
 	for _, u := range users {
-		u.end(cause)
+		u.cancel(cause)
 	}
 	return true
 }
@@ -443,6 +448,12 @@ func (h *hold) check() {
 
 // alive returns nil while h lasts, then why it is over.
 func (h *hold) alive() error {
+	h.mu.Lock()
+	lasts := h.state <= held && time.Now().Before(h.term.end)
+	h.mu.Unlock()
+	if lasts {
+		return nil
+	}
 	h.check()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -453,17 +464,6 @@ func (h *hold) alive() error {
 		return h.notHeld()
 	}
 	return nil
-}
-
-// give has the caller get the lease, unless h is over: then it returns why.
-func (h *hold) give() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	err := h.lostLocked()
-	if !h.state.isOver() {
-		h.granted = time.Now() // not when the statement was sent: the row may be younger
-	}
-	return err
 }
 
 // lost returns why h is over, or nil if it is not or was unlocked.
@@ -523,10 +523,10 @@ func (h *hold) notHeld() error {
 	return fmt.Errorf("%w: %q has been unlocked", failure.ErrNotHeld, h.key)
 }
 
-func (h *hold) isOver() bool {
+func (h *hold) lasts() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.state.isOver()
+	return h.state < ended
 }
 
 func (h *hold) isUnlocked() bool {
@@ -535,25 +535,17 @@ func (h *hold) isUnlocked() bool {
 	return h.state.isUnlocked()
 }
 
-// entryAt returns the entry of the i-th key of h.
-func (h *hold) entryAt(i int) *entry {
-	if i == 0 {
-		return h.entry
-	}
-	return h.more[i-1]
-}
-
 // releaseMutexes lets the next callers of this process in, at each key.
 func (h *hold) releaseMutexes() {
-	for i := range h.count() {
-		h.entryAt(i).mutex.Release(h)
+	for _, e := range h.entries {
+		e.mutex.Release(h)
 	}
 }
 
 // waiters returns how many callers of this process wait behind h.
 func (h *hold) waiters() (n int) {
-	for i := range h.count() {
-		n += h.entryAt(i).mutex.Waiters()
+	for _, e := range h.entries {
+		n += e.mutex.Waiters()
 	}
 	return n
 }
@@ -571,34 +563,25 @@ func (h *hold) meets(other *hold) bool {
 // claimOf is the claim of the one row that h waits for.
 func (h *hold) claimOf(row locktable.Row) locktable.Claim {
 	c := h.claim()
-	if h.isJoint() {
+	if h.joint != nil {
 		c.LockKey, c.More = row.LockKey, nil
 	}
 	return c
 }
 
-// mayBeTaken reports whether the lease of a row that an attempt has found taken may last.
-func (h *hold) mayBeTaken() bool {
-	now := time.Now()
-	for i := range h.count() {
-		if now.Before(h.entryAt(i).takenUntil) {
-			return true
-		}
-	}
-	return false
-}
-
 // place returns which of the keys of h a row is of: the first if it is not known.
 func (h *hold) place(row locktable.Row) int {
-	if i, found := h.find(row.LockKey); found {
-		return i
+	if h.joint != nil {
+		if i, found := h.find(row.LockKey); found {
+			return i
+		}
 	}
 	return 0
 }
 
 // ownerAt describes the hold of this process that has the i-th key of h.
 func (h *hold) ownerAt(i int) locktable.Row {
-	row := h.entryAt(i).mutex.Owner().row()
+	row := h.entries[i].mutex.Owner().row()
 	row.LockKey = h.keyAt(i).lockKey
 	return row
 }
@@ -606,7 +589,7 @@ func (h *hold) ownerAt(i int) locktable.Row {
 // seenAt returns the holder of the i-th key of h that this process has seen last, which may be one of its own, and the error
 // of the outage in which callers wait, who has the row of a lease that is over, or nil.
 func (h *hold) seenAt(ctx context.Context, i int) (holder string, err error) {
-	e := h.entryAt(i)
+	e := h.entries[i]
 	if o := e.outage.Load(); o != nil {
 		err = o.last
 	}
@@ -622,10 +605,64 @@ func (h *hold) seenAt(ctx context.Context, i int) (holder string, err error) {
 
 // noteOutage has those who queue behind h know of an outage, or, if o is nil, of its end.
 func (h *hold) noteOutage(o *outage) {
-	for i := range h.count() {
-		e := h.entryAt(i)
+	for _, e := range h.entries {
 		if e.outage.Load() != o && e.mutex.Owner() == h {
 			e.outage.Store(o)
 		}
 	}
+}
+
+// noteSent notes that the database is asked for the row, or for what must be known before.
+func (h *hold) noteSent() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sent = time.Now()
+}
+
+// noteAnswered notes that it has answered.
+func (h *hold) noteAnswered() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sent = time.Time{}
+}
+
+// unanswered returns for how long a caller that waits for the row has had no answer: 0 if it does not wait for one.
+func (h *hold) unanswered() time.Duration {
+	if h == nil {
+		return 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.state != waiting || h.sent.IsZero() {
+		return 0
+	}
+	return time.Since(h.sent)
+}
+
+const (
+	minTTL         = 10 * time.Millisecond // MinTTL of package sqllock
+	shortestMargin = 2 * time.Millisecond  // covers the rounding of SQLite's clock
+	longestMargin  = 500 * time.Millisecond
+)
+
+// CheckTTL refuses a time-to-live that cannot make a lease. least is that of the dialect.
+func CheckTTL(ttl, least time.Duration) error {
+	if least = max(least, minTTL); ttl < least {
+		return failure.Invalid("time-to-live %v: it must be at least %v", ttl, least)
+	}
+	return nil
+}
+
+// margin is how much earlier than its row a lease ends: a tenth of the time-to-live,
+// within limits. It covers the drift between the two clocks, which are never compared,
+// and the time until a cancelled holder has noticed.
+func margin(ttl time.Duration) time.Duration {
+	return min(max(ttl/10, shortestMargin), longestMargin)
+}
+
+// leaseEnd returns when the lease of a row ends whose statement was sent at sent or later.
+// It is counted on the monotonic clock from before the statement was sent, so it lies
+// before the end of the row however long the statement took.
+func leaseEnd(sent time.Time, ttl time.Duration) time.Time {
+	return sent.Add(ttl - margin(ttl))
 }

@@ -85,6 +85,7 @@ func New(t *locktable.Table, wake waker, held heldError, process string, observe
 	}
 	s.closing, s.close = context.WithCancelCause(context.Background())
 	s.config = holdConfig{table: t, onEnd: s.removeHold, onKept: s.nameKept, onLeftover: s.sweepLater, handOff: o.HandOff, idle: o.IdleBetweenTries, maxHold: o.MaxHold}
+	s.config.leastTTL = max(t.LeastTTL(), minTTL)
 	if t.Layout() == dialect.Spring6 {
 		s.config.fixedTTL = o.Defaults.ttl
 	}
@@ -150,12 +151,12 @@ func (s *Locks) SetCapacity(capacity int) {
 // wait for the lock.
 func (s *Locks) Held(yield func(key, holder string, token int64, deadline time.Time, waiting int)) {
 	for _, h := range s.allHolds() {
-		if h.isOver() {
+		if !h.lasts() {
 			continue // it has just ended, or was handed over
 		}
 		t := h.currentTerm()
 		for i := range h.count() {
-			yield(h.keyAt(i).key, t.holder, t.token, t.end, h.entryAt(i).mutex.Waiters())
+			yield(h.keyAt(i).key, t.holder, t.token, t.end, h.entries[i].mutex.Waiters())
 		}
 	}
 }
@@ -186,6 +187,9 @@ func (s *Locks) entryLocked(key, lockKey string) (*entry, error) {
 func (s *Locks) addWaiter(h *hold, cancel context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closing.Err() != nil {
+		return fmt.Errorf("%w: %q", failure.ErrClosed, h.keyAt(0).key)
+	}
 	if err := s.pinLocked(h); err != nil {
 		return err
 	}
@@ -193,37 +197,50 @@ func (s *Locks) addWaiter(h *hold, cancel context.CancelCauseFunc) error {
 	h.arrived = s.arrived
 	s.waiting[h] = cancel
 	s.calls.Add(1)
-	s.nameLocked()
+	if s.naming.process != "" && !s.naming.running {
+		s.nameLocked()
+	}
 	return nil
 }
 
 // pinLocked gives h the entries of its keys, which stay cached until unpinLocked.
 func (s *Locks) pinLocked(h *hold) error {
-	for i := range h.count() {
-		one := h.keyAt(i)
-		e, err := s.entryLocked(one.key, one.lockKey)
-		if err != nil {
+	h.entries = h.entry[:0]
+	if h.joint == nil {
+		return s.pinOneLocked(h, h.key, h.lockKey)
+	}
+	h.entries = make([]*entry, 0, len(h.joint.keys))
+	for _, one := range h.joint.keys {
+		if err := s.pinOneLocked(h, one.key, one.lockKey); err != nil {
 			s.unpinLocked(h)
 			return err
-		}
-		s.entries.Pin(one.lockKey)
-		if h.entry == nil {
-			h.entry = e
-		} else {
-			h.more = append(h.more, e)
 		}
 	}
 	return nil
 }
 
+func (s *Locks) pinOneLocked(h *hold, key, lockKey string) error {
+	e := s.entries.Pin(lockKey)
+	if e == nil {
+		added, err := s.entryLocked(key, lockKey)
+		if err != nil {
+			return err
+		}
+		s.entries.Pin(lockKey)
+		e = added
+	}
+	h.entries = append(h.entries, e)
+	return nil
+}
+
 // unpinLocked takes back the pins of the entries that h has.
 func (s *Locks) unpinLocked(h *hold) {
-	pinned := len(h.more)
-	if h.entry != nil {
-		pinned++
-	}
-	for i := range pinned {
-		s.entries.Unpin(h.keyAt(i).lockKey)
+	for i := range h.entries {
+		lockKey := h.lockKey
+		if i > 0 {
+			lockKey = h.joint.more[i-1]
+		}
+		s.entries.Unpin(lockKey)
 	}
 }
 

@@ -60,11 +60,7 @@ func (n *naming) since(now time.Time) time.Duration { return now.Sub(n.began) + 
 
 // nameLocked has the callers that have arrived, and wait or hold a lock for long, named.
 func (s *Locks) nameLocked() {
-	n := &s.naming
-	if n.running || n.process == "" {
-		return
-	}
-	n.running = true
+	s.naming.running = true
 	s.setNamingTimerLocked()
 }
 
@@ -249,7 +245,7 @@ func (s *Locks) kindsOf(holds []*hold) map[leaseKind]struct{} {
 // addUnnamedLocked is unnamedLocked for one hold.
 func (s *Locks) addUnnamedLocked(h *hold, now time.Time, keys map[string]string) (unnamed []*entry) {
 	for i := range h.count() {
-		if e := h.entryAt(i); len(keys) < locktable.MaxNames && s.naming.since(now)-e.named >= namedFor {
+		if e := h.entries[i]; len(keys) < locktable.MaxNames && s.naming.since(now)-e.named >= namedFor {
 			keys[h.keyAt(i).lockKey] = s.nameOfLocked(h.keyAt(i).key)
 			unnamed = append(unnamed, e)
 		}

@@ -44,6 +44,26 @@ func (c *releaseContext) Err() error {
 	return nil
 }
 
+// Unlock gives the lease back. Only the first call does anything; later ones return what that has returned.
+//
+// If by is not zero, the caller has waited in vain, or does not get the lease: Unlock waits until ctx ends, and a moment
+// longer, and the row may be deleted until by, in the background. A row that could not be deleted is left to the next
+// acquisition.
+func (u *Use) Unlock(ctx context.Context, by time.Time) error {
+	if u == nil || u.hold == nil {
+		return errNoLease()
+	}
+	u.unlocking.Lock()
+	defer u.unlocking.Unlock()
+	if u.unlocked.Swap(true) {
+		return u.result
+	}
+	u.releasing = releaseContext{u.hold, ctx, by}
+	u.result = u.hold.unlock(u) //nolint:contextcheck // it is made from ctx
+	u.cancel(nil)
+	return u.result
+}
+
 // unlock takes back one use, and releases the row with the last: it hands it over to a
 // local waiter, keeps it for the minimum hold, or deletes it. It has the time that the lease has
 // left: after that the row is about to expire anyway.
@@ -55,7 +75,7 @@ func (h *hold) unlock(u *Use) error {
 	if last, err := h.leave(u); !last {
 		return err
 	}
-	if ctx.by.IsZero() && h.mayBeHandedOver() && h.handOver(ctx) {
+	if h.config.handOff && ctx.by.IsZero() && h.mayBeHandedOver() && h.handOver(ctx) {
 		return nil
 	}
 	released, err := h.releaseRow(ctx)
@@ -77,6 +97,19 @@ func (h *hold) unlock(u *Use) error {
 	}
 }
 
+// noteStreaks notes that the callers of this process have had the lock until now, if others wait for it, or may: a caller
+// that has had it for long may ask for it again at once.
+func (h *hold) noteStreaks() {
+	for _, e := range h.entries {
+		if h.minHold > 0 {
+			e.rivals.expectOwn()
+		}
+		if h.inTurns || e.mutex.Waiters() > 0 || time.Since(h.term.since) >= rivalStreak || e.rivals.seen.Load() != nil && e.rivals.competed(h.term.since) {
+			e.streak.note(h.term.since)
+		}
+	}
+}
+
 // releaseRow deletes the row, or keeps it for the rest of the minimum hold.
 func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 	if rest := h.minHoldLeft(); rest > 0 {
@@ -94,8 +127,9 @@ func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 	}
 	if err != nil {
 		h.leaveRow()
+		err = failure.Of(err, h.key)
 	}
-	return released, failure.Of(err, h.key)
+	return released, err
 }
 
 // minHoldLeft returns how long the row still has to stay; negative or 0 means no longer.
@@ -130,7 +164,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 		}
 		given.end = leaseEnd(sent, h.ttl)
 	}
-	passed := h.entry.mutex.Pass(h, func(next *hold) bool {
+	passed := h.entries[0].mutex.Pass(h, func(next *hold) bool {
 		// The users of h are notified before the next holder is.
 		if next.isJoint() || next.fair || next.ttl != h.ttl || !h.endUse(observe.EndHandedOn) {
 			return false
@@ -140,7 +174,9 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 	})
 	if passed {
 		h.config.onEnd(h)
-		h.reportEnd(observe.EndHandedOn, nil)
+		if h.observed != nil {
+			h.reportEnd(observe.EndHandedOn, nil)
+		}
 	}
 	return passed
 }
@@ -150,9 +186,9 @@ func (h *hold) mayBeHandedOver() bool {
 	h.mu.Lock()
 	bound := h.guarded || !h.rowEndMax.IsZero()
 	h.mu.Unlock()
-	isOurs := h.config.handOff && !h.fair && !h.isJoint()
+	isOurs := !h.fair && !h.isJoint()
 	tooLong := time.Since(h.term.since) >= longestStreak(h.config.idle, true) || h.term.passed >= locktable.TokensPerAcquisition-1
-	return isOurs && !tooLong && !bound && h.minHoldLeft() <= 0 && h.entry.mutex.Waiters() > 0
+	return isOurs && !tooLong && !bound && h.minHoldLeft() <= 0 && h.entries[0].mutex.Waiters() > 0
 }
 
 // take takes over the row of another hold. It is called while h waits.
@@ -169,9 +205,9 @@ func (h *hold) take(given term) {
 // since: see dropIfOver.
 func (h *hold) wasHandedOver() bool { return h.term.passed > 0 }
 
-// dropIfOver has h wait like any other if the row that it was handed over has expired.
+// dropIfOver has h, which was handed over a row, wait like any other if that has expired.
 func (h *hold) dropIfOver() {
-	if h.wasHandedOver() && !time.Now().Before(h.term.end) {
+	if !time.Now().Before(h.term.end) {
 		h.term = term{holder: h.config.table.NewHolder()}
 	}
 }

@@ -12,15 +12,21 @@ import (
 // A Request is what a caller asks for: one key or several, mapped once, and the settings of its lease. The
 // zero Request has no key.
 type Request struct {
-	key       string     // as the caller wrote it, or what messages call a joint lock
-	lockKey   string     // what stands in LOCK_KEY, in the first row of a joint lock
-	joint     []namedKey // all keys of a joint lock, in the order of their LOCK_KEYs
+	key       string // as the caller wrote it, or what messages call a joint lock
+	lockKey   string // what stands in LOCK_KEY, in the first row of a joint lock
+	joint     *joint // nil for one key
 	ttl       time.Duration
 	minHold   time.Duration // how long the row stays at least
 	autoRenew bool
 	fair      bool // see WithFair
 	inTurns   bool // see InTurns
 	inFront   bool // it waits before the others of this process
+}
+
+// A joint is the keys of a joint lock, in the order of their LOCK_KEYs.
+type joint struct {
+	keys []namedKey
+	more []string // the LOCK_KEYs beside the first
 }
 
 // A namedKey is a key as the caller wrote it, and its LOCK_KEY.
@@ -85,7 +91,10 @@ func (r Request) withKeys(keys, lockKeys []string) Request {
 	case 1:
 		r.key, r.lockKey = all[0].key, all[0].lockKey
 	default:
-		r.joint = all
+		r.joint = &joint{keys: all}
+		for _, one := range all[1:] {
+			r.joint.more = append(r.joint.more, one.lockKey)
+		}
 		r.key, r.lockKey = jointName(keys), all[0].lockKey
 	}
 	return r
@@ -101,30 +110,34 @@ func jointName(keys []string) string {
 }
 
 // isJoint reports whether r asks for several keys.
-func (r *Request) isJoint() bool { return len(r.joint) > 0 }
+func (r *Request) isJoint() bool { return r.joint != nil }
 
 // count returns how many keys r asks for.
 func (r *Request) count() int {
-	if r.lockKey == "" {
+	switch {
+	case r.joint != nil:
+		return len(r.joint.keys)
+	case r.lockKey != "":
+		return 1
+	default:
 		return 0
 	}
-	return max(1, len(r.joint))
 }
 
 // keyAt returns the i-th key that r asks for, in the order of their LOCK_KEYs.
 func (r *Request) keyAt(i int) namedKey {
-	if r.isJoint() {
-		return r.joint[i]
+	if r.joint != nil {
+		return r.joint.keys[i]
 	}
 	return namedKey{r.key, r.lockKey}
 }
 
 // find returns which of the keys that r asks for a LOCK_KEY is.
 func (r *Request) find(lockKey string) (i int, found bool) {
-	if !r.isJoint() {
+	if r.joint == nil {
 		return 0, r.lockKey == lockKey
 	}
-	return slices.BinarySearchFunc(r.joint, lockKey, func(one namedKey, lockKey string) int {
+	return slices.BinarySearchFunc(r.joint.keys, lockKey, func(one namedKey, lockKey string) int {
 		return strings.Compare(one.lockKey, lockKey)
 	})
 }
@@ -133,18 +146,6 @@ func (r *Request) find(lockKey string) (i int, found bool) {
 func (r *Request) covers(lockKey string) bool {
 	_, found := r.find(lockKey)
 	return found
-}
-
-// moreLockKeys are the LOCK_KEYs that r asks for beside the first.
-func (r *Request) moreLockKeys() []string {
-	if !r.isJoint() {
-		return nil
-	}
-	lockKeys := make([]string, 0, len(r.joint)-1)
-	for _, one := range r.joint[1:] {
-		lockKeys = append(lockKeys, one.lockKey)
-	}
-	return lockKeys
 }
 
 // keyOf returns the key of a row as the caller wrote it, or what r is called if the row is not known.

@@ -9,33 +9,6 @@ import (
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
-// noteSent notes that the database is asked for the row, or for what must be known before.
-func (h *hold) noteSent() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.sent = time.Now()
-}
-
-// noteAnswered notes that it has answered.
-func (h *hold) noteAnswered() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.sent = time.Time{}
-}
-
-// unanswered returns for how long a caller that waits for the row has had no answer: 0 if it does not wait for one.
-func (h *hold) unanswered() time.Duration {
-	if h == nil {
-		return 0
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state != waiting || h.sent.IsZero() {
-		return 0
-	}
-	return time.Since(h.sent)
-}
-
 // silence returns an ErrDatabase if a wait that its limit has ended, as ended says, has found out nothing but
 // that the database does not answer: w, or the caller of this process that is before it in the queue. Otherwise
 // it returns the row as it was seen last.
@@ -47,7 +20,7 @@ func (w *waiter) silence(ctx context.Context, ended error, seen locktable.Row, b
 	if !errors.Is(ended, context.DeadlineExceeded) || seen.Holder != "" && !w.isFree(seen) {
 		return seen, nil
 	}
-	silent := max(h.unanswered(), h.entryAt(w.busy).mutex.Owner().unanswered())
+	silent := max(h.unanswered(), h.entries[w.busy].mutex.Owner().unanswered())
 	if !failure.IsSilence(silent, time.Since(began)) {
 		return seen, nil
 	}

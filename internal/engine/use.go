@@ -61,12 +61,9 @@ var noLease = func() context.Context {
 // isNone reports whether u is nil or the zero Use.
 func (u *Use) isNone() bool { return u == nil || u.hold == nil }
 
-// end implements user.
-func (u *Use) end(cause error) { u.cancel(cause) }
-
 // alive returns nil while the lease lasts, then why it is over.
 func (u *Use) alive() error {
-	if u.isNone() {
+	if u == nil || u.hold == nil {
 		return errNoLease()
 	}
 	if err := u.hold.alive(); err != nil {
@@ -132,26 +129,6 @@ func (u *Use) RenewFor(ctx context.Context, ttl time.Duration) error {
 	return u.hold.renew(ctx, ttl)
 }
 
-// Unlock gives the lease back. Only the first call does anything; later ones return what that has returned.
-//
-// If by is not zero, the caller has waited in vain, or does not get the lease: Unlock waits until ctx ends, and a moment
-// longer, and the row may be deleted until by, in the background. A row that could not be deleted is left to the next
-// acquisition.
-func (u *Use) Unlock(ctx context.Context, by time.Time) error {
-	if u.isNone() {
-		return errNoLease()
-	}
-	u.unlocking.Lock()
-	defer u.unlocking.Unlock()
-	if u.unlocked.Swap(true) {
-		return u.result
-	}
-	u.releasing = releaseContext{u.hold, ctx, by}
-	u.result = u.hold.unlock(u) //nolint:contextcheck // it is made from ctx
-	u.cancel(nil)
-	return u.result
-}
-
 // A useContext is the context of a use, which it carries. It reads the clock when
 // it is asked. A holder that was stopped past the end of its lease thereby finds its
 // context done, whichever runs first: the holder or the timer.
@@ -177,7 +154,7 @@ func (c *useContext) Err() error {
 func (c *useContext) check() {
 	c.use.hold.check()
 	if cause := c.use.hold.lostBy(); cause != nil {
-		c.use.end(cause)
+		c.use.cancel(cause)
 	}
 }
 
@@ -243,11 +220,14 @@ func (s *Locks) AllCarried(ctx context.Context) []*Use {
 // carriedFor returns the hold that a caller with ctx enters again, or nil: the one that has all keys
 // that r asks for.
 func (s *Locks) carriedFor(ctx context.Context, r *Request) (*hold, error) {
-	if !r.isJoint() {
+	switch {
+	case ctx.Value(useKey{&s.config}) == nil:
+		return nil, nil //nolint:nilnil // it carries none
+	case r.joint == nil:
 		return carriedHold(ctx, &s.config, r.lockKey), nil
 	}
 	var carried *hold
-	for i, one := range r.joint {
+	for i, one := range r.joint.keys {
 		var h *hold
 		switch use, err := s.Carried(ctx, one.key, one.lockKey); {
 		case err == nil:

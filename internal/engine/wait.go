@@ -11,21 +11,8 @@ import (
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/observe"
+	"github.com/sqllock/sqllock/internal/waits"
 )
-
-// The way of a call that locks, from the caller to the database:
-//
-//	Locks.Lock       checks the settings; tells the observers
-//	Locks.enter      enters again if ctx carries a lease of the lock, or goes on
-//	waiter.acquire   queues, reads, tries and polls, until the row is acquired
-//	waiter.try       makes one attempt
-//	Table.Acquire    sends the statement
-//
-// A caller that has the row gets its lease from Locks.grant.
-
-// notAtAll is how long Lock waits if it tries once.
-const notAtAll time.Duration = 0
 
 const (
 	// maxHolders is how many holders one call of Lock may use up without success: the
@@ -36,143 +23,35 @@ const (
 	maxScatter = 5 * time.Millisecond
 )
 
-// errTooLate is why a row that was acquired gives no lease.
-var errTooLate = errors.New("the database took longer to answer than a lease would last")
+// errYield is why the caller of a joint lock lets others pass.
+var errYield = errors.New("others may pass")
 
-func tooLate(key string) error {
-	return fmt.Errorf("%w: %q: %w", failure.ErrDatabase, key, errTooLate)
-}
+// A caller of a joint lock keeps some of its keys for a slice of time while it waits for others. Callers that want
+// those that it keeps wait meanwhile for keys that are free, so slices are short. The first has no length.
+// Each one that was too short is followed by one that is twice as long, up to longestSlice.
+//
+// Short slices suffice, because the caller queues at each key once. Where it has been the first, and has let
+// others pass, it is the next: see [waiter.served]. So it then waits for one holder and for no queue.
+const (
+	shortestSlice = 100 * time.Millisecond
+	longestSlice  = 2 * time.Second
+)
 
-// enter acquires, and notes in o, which may be nil, what it takes.
-func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use, o *observation) error {
-	if entered, err := s.reenter(ctx, r, u); entered || err != nil {
-		return err
-	}
-	h := newHold(&s.config, r)
-	h.observed = o
-	// The context under the lease's own ends the wait, too, if the registry is closed.
-	waiting := u.begin(ctx, h, r.key)
-	if err := s.addWaiter(h, u.cancel); err != nil {
-		u.cancel(nil)
-		return err
-	}
-	defer s.calls.Done()
-	if wait > 0 {
-		limited, cancel := context.WithTimeout(waiting, wait)
-		defer cancel()
-		waiting = limited
-	}
-	w := waiter{Locks: s, hold: h, once: wait == notAtAll}
-	began := time.Now()
-	seen, err := w.acquire(waiting)
-	if err == nil {
-		return s.grant(ctx, waiting, u)
-	}
-	defer u.cancel(nil)
-	s.sweepLater()
-	shared := sharedErrorOf(waiting)
-	ended := bounded.Ended(waiting)
-	if ended == nil {
-		s.shareNoAnswer(h, err)
-	}
-	seen, silent := w.silence(waiting, ended, seen, began)
-	outage := w.leaveOutage()
-	h.releaseMutexes()
-	s.removeWaiter(h)
-	switch {
-	case s.closing.Err() != nil:
-		return fmt.Errorf("%w: %q", failure.ErrClosed, r.key)
-	case shared != nil:
-		return shared
-	case ended == nil && !errors.Is(err, errHeld):
-		return err
-	case outage != nil: // it is not known whether the lock is held
-		return outage.ended(ctx)
-	case silent != nil:
-		return failure.CutShort(ctx, silent)
-	default:
-		waited := time.Since(began)
-		if w.once {
-			waited = 0
-		}
-		return s.notAcquired(ctx, r.keyOf(seen), seen, waited)
-	}
-}
+// A waiter is a call that locks, until it has the row or gives up.
+type waiter struct {
+	*Locks
 
-// notAcquired describes a wait that ctx has ended, or a try if it has not.
-func (s *Locks) notAcquired(ctx context.Context, key string, seen locktable.Row, waited time.Duration) error {
-	var pin locktable.Pin
-	if seen.Holder != "" && seen.Expired() && bounded.Ended(ctx) == nil {
-		pin, _ = s.table.PinSoon(ctx, seen.LockKey)
-	}
-	return s.heldError(key, seen.Holder, max(seen.Left, 0), waited, s.processOf(ctx, seen), pin, bounded.Ended(ctx))
-}
+	hold    *hold
+	once    bool          // it tries once and does not wait
+	holders int           // how many it has used up in a row
+	since   time.Time     // when it was first in the queue of its process
+	waits   *waits.Caller // once it has to wait, if that may be reported
+	subscription
+	ticket // between the processes
 
-// Check refuses settings of a handle that no lease can have.
-func (s *Locks) Check(r Request) error {
-	if r.minHold < 0 {
-		return failure.Invalid("minimum hold %v of %q is negative", r.minHold, r.key)
-	}
-	if r.fair {
-		if err := s.table.CheckTurns(); err != nil {
-			return failure.Of(err, r.key)
-		}
-	}
-	return s.config.checkTTL(r.key, r.ttl)
-}
-
-// reenter enters the lock once more if ctx carries a lease of it. It returns false and no error if ctx carries
-// none, or one that was unlocked: then the caller is an owner like any other.
-func (s *Locks) reenter(ctx context.Context, r Request, u *Use) (entered bool, err error) {
-	h, err := s.carriedFor(ctx, &r)
-	if h == nil {
-		return false, err
-	}
-	u.begin(ctx, h, r.key)
-	if !h.enter(u) {
-		u.cancel(nil)
-		return false, h.lost()
-	}
-	if err := h.renewForEntry(ctx); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
-		// What ends the outer lease here has ended the renewal too.
-		u.releasing = releaseContext{hold: h, caller: ctx}
-		_ = h.unlock(u) //nolint:contextcheck // it is made from ctx
-		u.cancel(nil)
-		return false, err
-	}
-	h.keepFor(r.minHold)
-	return true, nil
-}
-
-// grant starts the lease of a row that was acquired, or handed over to a caller that may
-// have given up meanwhile.
-func (s *Locks) grant(ctx, waiting context.Context, u *Use) error {
-	h := u.hold
-	gaveUp := h.wasHandedOver() && bounded.Ended(waiting) != nil
-	h.start(u)
-	if !s.addHold(h) {
-		h.finish(observe.EndClosed, nil)
-	}
-	h.startTimer()
-	err := h.alive()
-	if err == nil && !gaveUp {
-		err = h.give()
-	}
-	if err != nil {
-		h.cleanUp(waiting)
-		u.cancel(nil)
-		if errors.Is(err, failure.ErrLockLost) {
-			err = tooLate(h.key)
-		}
-		return err
-	}
-	if !gaveUp {
-		return nil
-	}
-	if err := u.Unlock(waiting, h.deadline()); err != nil {
-		return err
-	}
-	return s.notAcquired(ctx, h.key, locktable.Row{}, 0)
+	busy   int           // the key of a joint lock at which its caller queues first
+	slice  time.Duration // for how long the caller of a joint lock has kept its keys at last
+	served []bool        // at which keys of a joint lock it has been the first in the queue
 }
 
 // What a waiter does next.
@@ -194,26 +73,39 @@ const (
 //	   └ yield      └ sitOut             a joint lock lets others pass; the database fails
 func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
-	defer w.unsubscribe()
-	defer w.leaveTurn(ctx)
-	defer func() { w.waits.End() }()
+	defer func() {
+		if w.waits != nil {
+			w.waits.End()
+		}
+		if w.turn != nil {
+			w.leaveTurn(ctx)
+		}
+		if w.stop != nil {
+			w.unsubscribe()
+		}
+	}()
 	for next := queueing; ; {
 		switch next {
 		case queueing:
-			if seen, err = w.queue(ctx); err == nil && h.wasHandedOver() {
+			if seen, err = w.queue(ctx); err == nil && h.term.passed > 0 {
 				return seen, nil
 			}
 			next = reading
 		case reading:
-			if seen, err = w.readIfTaken(ctx); !w.isFree(seen) {
+			if seen, err, next = (locktable.Row{}), nil, trying; !w.mayBeTaken() {
+				continue
+			}
+			if seen, err = w.readRow(ctx); !w.isFree(seen) {
 				next = polling
-			} else if next = trying; err == nil && !w.stepBack(ctx) {
+			} else if err == nil && !w.stepBack(ctx) {
 				return seen, ctx.Err()
 			}
 		case trying:
 			var acquired bool
 			if seen, acquired, err = w.try(ctx); acquired {
-				h.noteOutage(nil)
+				if w.waitThroughOutages {
+					h.noteOutage(nil)
+				}
 				return seen, nil
 			}
 			next = polling
@@ -244,6 +136,144 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	}
 }
 
+// queue makes the hold own the local mutexes, after a pause if this process has to step back. If it cannot, seen
+// describes the owner.
+func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
+	h := w.hold
+	if h.observed != nil {
+		h.observed.noteHolder(h.ownerAt(w.busy).Holder)
+	}
+	switch {
+	case w.once:
+		seen, err = w.tryAll()
+	case h.joint != nil:
+		if h.entries[w.busy].mutex.Owner() != nil {
+			w.noteWait(ctx)
+		}
+		seen, err = w.queueAll(ctx)
+	case ctx.Err() != nil || !h.entries[0].mutex.TryLock(h):
+		seen, err = w.queueOne(ctx)
+	}
+	if err != nil {
+		return seen, err
+	}
+	if h.observed != nil {
+		h.observed.noteDequeued()
+	}
+	if w.since.IsZero() {
+		w.since = time.Now()
+	}
+	if h.term.passed > 0 {
+		h.dropIfOver()
+	}
+	return locktable.Row{}, nil
+}
+
+// queueOne makes the hold own the local mutex of its one key, which another caller had just now.
+func (w *waiter) queueOne(ctx context.Context) (seen locktable.Row, err error) {
+	h := w.hold
+	m := &h.entries[0].mutex
+	if m.Owner() != nil {
+		w.noteWait(ctx)
+	}
+	lock := m.Lock
+	if h.inFront {
+		lock = m.LockFirst
+	}
+	if err := lock(ctx, h); err != nil {
+		return h.ownerAt(0), err
+	}
+	return locktable.Row{}, nil
+}
+
+// noteWait notes that the caller waits, for the key at which it queues, so that a long wait is reported. That for the turn at
+// a semaphore or a read-write lock is reported with the key of these.
+func (w *waiter) noteWait(ctx context.Context) {
+	h, i := w.hold, w.busy
+	if h.inTurns || w.waits != nil && h.joint == nil {
+		return
+	}
+	one := h.keyAt(i)
+	at := waits.Place{Key: one.key, LockKey: one.lockKey, Seen: func(ctx context.Context) (string, error) { return h.seenAt(ctx, i) }}
+	if w.waits == nil {
+		w.waits = w.Locks.waits.Begin(ctx, at)
+	} else {
+		w.waits.Move(at)
+	}
+}
+
+// queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit at
+// the one at which it waited in vain before, as it has no other then; and until the end of its slice,
+// whose length is random, at the others: otherwise callers that hold keys for equally long could stay
+// in step.
+//
+// Callers of joint locks wait for each other in the order of the keys alone: then one of them has what
+// it needs. If each waited for what another has, with keys that are free, all would lose their slices.
+func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
+	h := w.hold
+	if w.served == nil {
+		w.served = make([]bool, h.count())
+	}
+	if err := w.lockAt(ctx, w.busy); err != nil {
+		return h.ownerAt(w.busy), err
+	}
+	slice, cancel := context.WithTimeout(ctx, w.slice-jitter.N(w.slice/2+1))
+	defer cancel()
+	first := w.busy
+	for i := range h.count() {
+		switch err := w.lockInOrder(slice, i, first); {
+		case err == nil:
+		case ctx.Err() != nil:
+			return h.ownerAt(i), ctx.Err()
+		default:
+			if w.busy = i; slice.Err() != nil { // it was too short
+				w.slice = min(max(shortestSlice, 2*w.slice), longestSlice)
+			}
+			return h.ownerAt(i), errYield
+		}
+	}
+	return locktable.Row{}, nil
+}
+
+// tryAll makes the hold own the local mutexes of all its keys, without waiting.
+func (w *waiter) tryAll() (seen locktable.Row, err error) {
+	for i, e := range w.hold.entries {
+		if !e.mutex.TryLock(w.hold) {
+			return w.hold.ownerAt(i), errHeld
+		}
+	}
+	return locktable.Row{}, nil
+}
+
+// lockInOrder is lockAt for a caller that has the mutex at first already. It refuses to wait for a joint
+// lock against the order of the keys.
+func (w *waiter) lockInOrder(ctx context.Context, i, first int) error {
+	if owner := w.hold.entries[i].mutex.Owner(); i < first && owner != nil && owner != w.hold && owner.isJoint() {
+		return errYield
+	}
+	return w.lockAt(ctx, i)
+}
+
+// lockAt makes the hold own the local mutex of its i-th key, unless it does.
+func (w *waiter) lockAt(ctx context.Context, i int) (err error) {
+	m, h := &w.hold.entries[i].mutex, w.hold
+	if m.Owner() == h {
+		return nil
+	}
+	if !m.TryLock(h) { // which succeeds also if the slice has no length
+		lock := m.Lock
+		if w.served[i] {
+			lock = m.LockFirst
+		}
+		err = lock(ctx, h)
+	}
+	w.served[i] = w.served[i] || err == nil
+	return err
+}
+
+// errHeld ends a single try that found the lock held.
+var errHeld = errors.New("held")
+
 // yield gives up the places of a joint lock's caller at its keys. It returns false if ctx ended.
 func (w *waiter) yield(ctx context.Context) bool {
 	w.leaveTurn(ctx)
@@ -257,7 +287,7 @@ func (w *waiter) sitOut(ctx context.Context, err error) bool {
 	h := w.hold
 	w.leaveTurn(ctx)
 	w.unordered = false // there may be turns again
-	outage := h.entry.outage.Load().after(err, w.idle)
+	outage := h.entries[0].outage.Load().after(err, w.idle)
 	h.noteOutage(outage)
 	w.noteWait(ctx)
 	if !outage.sleep(ctx) {
@@ -282,8 +312,7 @@ func (w *waiter) outlasts(err error) bool {
 // leaveOutage returns the outage that w, which did not get the lock, has waited in, or nil. It is
 // forgotten with the last waiter.
 func (w *waiter) leaveOutage() (met *outage) {
-	for i := range w.hold.count() {
-		e := w.hold.entryAt(i)
+	for _, e := range w.hold.entries {
 		o := e.outage.Load()
 		if o == nil {
 			continue
@@ -296,18 +325,26 @@ func (w *waiter) leaveOutage() (met *outage) {
 	return met
 }
 
-// readIfTaken reads the row if an attempt has found it taken and its lease may last, if this process
-// would step back for others, which may have the lock by now, and before a single try on MariaDB. A
+// mayBeTaken reports whether the row is to be read before an attempt: if the last one has found it taken and its lease may
+// last, if this process would step back for others, which may have the lock by now, and before a single try on MariaDB. A
 // refused attempt locks the row until its transaction ends, and costs more round trips. Processes that
 // try again and again should not have the row locked most of the time, because its holder has to renew
 // it. On MariaDB a refused attempt locks it for two statements and the end of the transaction, so that
 // a few dozen processes suffice for that.
-func (w *waiter) readIfTaken(ctx context.Context) (locktable.Row, error) {
-	h := w.hold
-	mayBeTaken := h.mayBeTaken() || w.restOfStepBack() > 0 || w.once && w.table.RefusalsLockRows()
-	if !mayBeTaken {
-		return locktable.Row{}, nil
+func (w *waiter) mayBeTaken() bool {
+	now, streaks := time.Now(), false
+	for _, e := range w.hold.entries {
+		if now.Before(e.takenUntil) {
+			return true
+		}
+		streaks = streaks || e.streak.Load() != nil
 	}
+	return streaks && w.restOfStepBack() > 0 || w.once && w.table.RefusalsLockRows()
+}
+
+// readRow reads the row before an attempt.
+func (w *waiter) readRow(ctx context.Context) (locktable.Row, error) {
+	h := w.hold
 	mayBeSwept := w.once && w.table.HasLeftovers()
 	h.noteSent()
 	seen, err := w.table.ReadFirst(ctx, h.claim())
@@ -325,15 +362,19 @@ func (w *waiter) readIfTaken(ctx context.Context) (locktable.Row, error) {
 // recordRow notes for how long the row may be taken, as the database has just said.
 func (w *waiter) recordRow(seen locktable.Row) {
 	h := w.hold
-	h.noteOutage(nil)
+	if w.waitThroughOutages {
+		h.noteOutage(nil)
+	}
 	h.noteAnswered()
-	e := h.entryAt(h.place(seen))
+	e := h.entries[h.place(seen)]
 	e.pinned.Store(nil)
 	e.takenUntil = time.Now().Add(min(seen.Left, h.ttl))
 	if !w.isFree(seen) {
 		e.noteRival(seen.Holder)
 	}
-	h.observed.noteHolder(seen.Holder)
+	if h.observed != nil {
+		h.observed.noteHolder(seen.Holder)
+	}
 }
 
 // errFreshHolder is why an attempt is made again with another holder.
@@ -356,7 +397,10 @@ func (h *hold) whoPins(ctx context.Context, i int) error {
 func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, err error) {
 	h := w.hold
 	h.noteSent()
-	claim := w.inOrder(h.claim())
+	claim := h.claim()
+	if h.fair {
+		claim = w.inOrder(claim)
+	}
 	got, err := w.table.Acquire(ctx, claim)
 	if w.once && claim.InOrder != "" && err == nil && !got.Acquired && w.isFree(got.Row) { // to say who holds it
 		got.Row, _, err = w.table.Read(ctx, h.claim())
@@ -364,7 +408,9 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 	if got.Acquired {
 		h.acquired = got.Sent
 	}
-	h.observed.noteAttempt(got.Batched)
+	if h.observed != nil {
+		h.observed.noteAttempt(got.Batched)
+	}
 	w.holders++
 	switch tooMany := w.holders == maxHolders; {
 	case got.Acquired && h.isTooLate():
@@ -376,27 +422,30 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 		w.holders = 0
 		return locktable.Row{}, false, tooLate(h.key)
 	case got.Acquired:
-		for i := range h.count() {
-			h.entryAt(i).pinned.Store(nil)
+		for _, e := range h.entries {
+			e.pinned.Store(nil)
 		}
 		h.term.token, h.term.since = got.Token, h.acquired
 		return locktable.Row{}, true, nil
-	case locktable.Is(err, locktable.OutcomeUnknown) && !tooMany:
+	case err != nil && locktable.Is(err, locktable.OutcomeUnknown) && !tooMany:
 		w.renewHolder()
 		return locktable.Row{}, false, errFreshHolder
 	}
 	w.holders = 0
 	if err == nil {
 		w.recordRow(got.Row)
-		if got.Row.Holder != "" && got.Row.Expired() {
+		if got.Row.Holder != "" && got.Row.Left < 0 {
 			holder := got.Row.Holder // got is allocated otherwise, also for a row that was acquired
-			h.entryAt(h.place(got.Row)).pinned.Store(&holder)
+			h.entries[h.place(got.Row)].pinned.Store(&holder)
 		}
 	}
 	if claim.InOrder != "" && w.isFree(got.Row) { // others have the turn: it polls where they queue
 		got.Row = locktable.Row{LockKey: claim.InOrder}
 	}
-	return got.Row, false, failure.Of(err, h.key)
+	if err != nil {
+		err = failure.Of(err, h.key)
+	}
+	return got.Row, false, err
 }
 
 // poll waits until the row, which was last seen as given, is free, or the waiter is woken up. Meanwhile the caller of
@@ -405,12 +454,12 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 	h := w.hold
 	w.busy = h.place(seen)
 	w.noteWait(ctx)
-	if !h.isJoint() {
+	if h.joint == nil {
 		return w.pollRow(ctx, seen)
 	}
-	for i := range h.count() {
+	for i, e := range h.entries {
 		if i != w.busy {
-			h.entryAt(i).mutex.Release(h)
+			e.mutex.Release(h)
 		}
 	}
 	seen, err := w.pollRow(ctx, seen)
@@ -426,7 +475,7 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 // pollRow reads the row again and again.
 func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
-	if w.isInOrder() {
+	if h.fair && w.isInOrder() {
 		if row, err := w.pollInTurn(ctx); err != nil || !w.unordered {
 			return row, err
 		} else if row != (locktable.Row{}) {
@@ -439,7 +488,7 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 	}
 	changed, watched := false, false
 	defer w.table.Attend()()
-	if w.subscribe(w.waker, h.config.table.Topic(cmp.Or(seen.LockKey, h.lockKey))) { // there was no wake-up for a release before that
+	if w.waker != nil && w.subscribe(w.waker, h.config.table.Topic(cmp.Or(seen.LockKey, h.lockKey))) { // there was no wake-up for a release before that
 		row, _, err := w.table.Read(ctx, h.claimOf(seen))
 		h.observed.notePoll()
 		if err != nil || w.isFree(row) {
@@ -467,49 +516,26 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 		case woken:
 			return seen, nil
 		}
-		h.observed.notePoll()
-		h.observed.noteHolder(row.Holder)
-		h.noteOutage(nil)
+		if h.observed != nil {
+			h.observed.notePoll()
+			h.observed.noteHolder(row.Holder)
+		}
+		if w.waitThroughOutages {
+			h.noteOutage(nil)
+		}
 		h.noteAnswered()
 		_ = w.table.Process(ctx, row) // it is known when ctx has ended
 		changed, watched = row.Holder != seen.Holder || row.Age < seen.Age, true
-		if !w.isFree(row) {
-			e := h.entryAt(h.place(row))
-			e.noteRival(row.Holder)
-			e.pinned.Store(nil)
-		}
 		if seen = row; w.isFree(seen) {
 			return seen, nil
 		}
+		e := h.entries[h.place(row)]
+		e.noteRival(row.Holder)
+		e.pinned.Store(nil)
 	}
-}
-
-// pace is how the waiter polls: often at first, every IdleBetweenTries if a release would wake it, and among rivals by
-// the rule of [pauseAfter]. Rivals that seem to be Spring's are to have as good a chance as this process: if the row has
-// changed since the last poll, the next one comes after IdleBetweenTries, as theirs do, or after what that is by default.
-func (w *waiter) pace(seen locktable.Row, changed bool) locktable.Pace {
-	rivals := &w.hold.entryAt(w.hold.place(seen)).rivals
-	p := locktable.Pace{Longest: w.idle, Wake: w.wake, Regardless: seen.Age < youngFor && rivals.compete() && rivals.areMany()}
-	switch {
-	case w.waker != nil, changed && seen.Age >= youngFor:
-		p.Pause = w.idle
-	case seen.Age >= youngFor:
-	case rivals.compete() && !rivals.lookLikeSpring():
-		if pause := pauseAfter(time.Since(w.since), w.idle); changed || pause < locktable.ShortestPoll(w.idle) {
-			p.Pause = pause
-		}
-	case changed:
-		p.Pause = min(w.idle, rivalInterval)
-	}
-	// Otherwise a poll comes before the lease is over. Left may be the longest Duration there is: add nothing to it.
-	if seen.Left/locktable.CalmShare < w.idle {
-		// A row is expired only after its last microsecond, or millisecond.
-		p.Left = seen.Left + time.Millisecond + jitter.N(min(w.idle/20, maxScatter)+1)
-	}
-	return p
 }
 
 // isFree reports whether an attempt to acquire is worthwhile: there was no row, or its lease is over, or it has no holder.
 func (w *waiter) isFree(row locktable.Row) bool {
-	return row == (locktable.Row{}) || row.Expired() || w.table.IsLeftover(row)
+	return row == (locktable.Row{}) || row.Left < 0 || w.table.IsLeftover(row)
 }

@@ -29,7 +29,7 @@ import (
 //
 // If c.InOrder is set, and another session has the turn of that key, c is not acquired, although the row may be free. If
 // one row is not acquired then, it is not read, for its caller will wait for its turn, whatever is in the way.
-func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
+func (t *Table) Acquire(ctx context.Context, c Claim) (_ Result, err error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, t.errors.explain(ctx, acquiring.op, err)
 	}
@@ -42,15 +42,20 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 		}
 		c.turn = t.turnOf(c.InOrder)
 	}
-	leftovers := t.metBy(c)
+	var leftovers []Claim // whose rows it may meet, or their deletion by others
+	if t.leftovers.Len() > 0 {
+		leftovers = t.leftoversOf(c.lockKeys())
+	}
 	var o batch.Outcome[Result]
-	var sent time.Time
-	r := t.errors.retry(acquiring)
-	for {
+	sent := time.Now()
+	for r := (retry{policy: acquiring, errors: t.errors, began: sent, sent: sent}); ; {
 		sent = time.Now()
 		o = t.acquires.do(ctx, c)
 		c.resent = c.resent || o.Resent
-		if o.Err != nil && o.Unknown && t.errors.isRefusal(o.Err) {
+		if o.Err == nil {
+			break
+		}
+		if o.Unknown && t.errors.isRefusal(o.Err) {
 			o.Err = fmt.Errorf("%w: %w", errOutcomeUnknown, o.Err) // not to be sent again
 		}
 		if c.turn != 0 && t.errors.isOf(o.Err, dialect.Exhausted) { // it cannot look whether the turn is free
@@ -59,10 +64,11 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 			continue
 		}
 		if !r.again(ctx, o.Err) {
+			err = r.explain(ctx, o.Err)
 			break
 		}
 	}
-	got, err := o.Value, r.explain(ctx, o.Err)
+	got := o.Value
 	got.Sent = sent // no earlier one has written the row
 	if o.Err != nil && o.Unknown || c.resent && !got.Acquired {
 		grace := bounded.Grace
@@ -82,13 +88,13 @@ func (t *Table) Acquire(ctx context.Context, c Claim) (Result, error) {
 	}
 	if !got.Acquired && got.Row == (Row{}) && (c.turn == 0 || c.IsJoint() || t.HasLeftovers()) {
 		got.Row, _, err = t.Read(ctx, c)
-		if err == nil && c.turn == 0 && t.home.isKnown() && (got.Row == (Row{}) || got.Row.Expired()) {
+		if err == nil && c.turn == 0 && (got.Row == (Row{}) || got.Row.Expired()) && t.home.isKnown() {
 			err = t.explainFree(ctx)
 		}
 	}
 	// The sweep may have deleted what was in the way before it was read, or since: then it is no leftover any more.
-	isGone := got.Row == (Row{}) || got.Row.Expired() || slices.ContainsFunc(leftovers, got.Row.isOf)
-	if err == nil && !got.Acquired && !c.cleared && (t.IsLeftover(got.Row) || len(leftovers) > 0 && isGone) {
+	isGone := len(leftovers) > 0 && (got.Row == (Row{}) || got.Row.Expired() || slices.ContainsFunc(leftovers, got.Row.isOf))
+	if err == nil && !got.Acquired && !c.cleared && (isGone || t.IsLeftover(got.Row)) {
 		return t.acquireAgain(ctx, c, got)
 	}
 	return got, err
@@ -135,7 +141,7 @@ func (t *Table) explainFree(ctx context.Context) error {
 // acquireOne makes an attempt for a claim of one row or of several. The outcome of an error is unknown if it leaves
 // it open whether the attempt was applied: a failed race never does.
 func (t *Table) acquireOne(ctx context.Context, c Claim) (o batch.Outcome[Result]) {
-	if c.IsJoint() {
+	if len(c.More) > 0 {
 		return t.acquireJoint(ctx, c)
 	}
 	if t.readBeforeAcquire {

@@ -39,9 +39,9 @@ type batched[V any] struct {
 	// onLeave counts a claim whose caller leaves before the answer, and onLate gets its outcome.
 	onLeave func()
 	onLate  func(Claim, batch.Outcome[V])
-	// blocked, unless it is nil, has the keys that are not batched for a while. It is nil if many passes over pinned
-	// rows.
-	blocked *blockedKeys
+	// blocked, unless it is nil, has the keys whose rows were found pinned lately: in a batch they would delay the others. It is
+	// nil if many passes over pinned rows.
+	blocked *expiring.Map[string, struct{}]
 
 	errors   classifier
 	policy   policy                   // of the verb
@@ -66,8 +66,13 @@ func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
 
 // do sends the verb for c, together with those of other callers if that can be.
 func (b *batched[V]) do(ctx context.Context, c Claim) batch.Outcome[V] {
-	if c.IsJoint() || b.batcher == nil || b.blocked != nil && b.blocked.has(c.LockKey) { // it may wait for its row, and must not delay others
+	if len(c.More) > 0 || b.batcher == nil {
 		return b.alone(ctx, c)
+	}
+	if b.blocked != nil {
+		if _, blocked := b.blocked.Get(c.LockKey); blocked {
+			return b.alone(ctx, c)
+		}
 	}
 	o := b.batcher.Do(ctx, c)
 	if !errors.Is(o.Err, errRetryAlone) {
@@ -81,7 +86,7 @@ func (b *batched[V]) do(ctx context.Context, c Claim) batch.Outcome[V] {
 	got := b.alone(ctx, c)
 	b.limiter.cancel(got.Err)
 	if b.blocked != nil && b.errors.isBlocked(got.Err) {
-		b.blocked.add(c.LockKey)
+		b.blocked.Put(c.LockKey, time.Now().Add(blockedFor), func(struct{}) struct{} { return struct{}{} })
 	}
 	got.Unknown, got.Resent = got.Unknown || o.Unknown, got.Resent || o.Resent
 	return got
@@ -105,18 +110,4 @@ func (b *batched[V]) alone(ctx context.Context, c Claim) batch.Outcome[V] {
 		close(counted)
 	}
 	return got
-}
-
-// blockedKeys are the keys whose rows were found pinned lately: in a batch they would delay the others.
-type blockedKeys struct {
-	till expiring.Map[string, struct{}]
-}
-
-func (b *blockedKeys) has(lockKey string) bool {
-	_, ok := b.till.Get(lockKey)
-	return ok
-}
-
-func (b *blockedKeys) add(lockKey string) {
-	b.till.Put(lockKey, time.Now().Add(blockedFor), func(struct{}) struct{} { return struct{}{} })
 }

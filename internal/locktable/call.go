@@ -109,12 +109,7 @@ type retry struct {
 	plans  int // how often of them with an old plan
 }
 
-func (c classifier) retry(p policy) retry {
-	now := time.Now()
-	return retry{policy: p, errors: c, began: now, sent: now}
-}
-
-// again reports whether to send the statement, which has ended with err, again: after a lost race, or while a row is
+// again reports whether to send the statement, which has failed with err, again: after a lost race, or while a row is
 // pinned, as the policy allows. It pauses before.
 func (r *retry) again(ctx context.Context, err error) bool {
 	if r.errors.isOf(err, dialect.OldPlan) {
@@ -131,9 +126,6 @@ func (r *retry) again(ctx context.Context, err error) bool {
 
 // explain makes an [*Error] of the last error.
 func (r *retry) explain(ctx context.Context, err error) error {
-	if err == nil {
-		return nil // without an allocation
-	}
 	answered := r.errors.isRefusal(err)
 	err = r.errors.explain(ctx, r.op, err)
 	if e := (*Error)(nil); !answered && errors.As(err, &e) && (e.Kind == Ended || e.Kind == NoAnswer) {
@@ -148,8 +140,12 @@ func (r *retry) explain(ctx context.Context, err error) error {
 // call returns what send returns, which sends a statement: again, as p allows. Statements that are batched do the
 // same by a [retry] of their own, and those that are not by callAlone.
 func call[T any](ctx context.Context, c classifier, p policy, send func(context.Context) (T, error)) (T, error) {
-	for r := c.retry(p); ; {
+	now := time.Now()
+	for r := (retry{policy: p, errors: c, began: now, sent: now}); ; {
 		value, err := send(ctx)
+		if err == nil {
+			return value, nil
+		}
 		if !r.again(ctx, err) {
 			return value, r.explain(ctx, err)
 		}
@@ -163,6 +159,9 @@ func call[T any](ctx context.Context, c classifier, p policy, send func(context.
 func callAlone[T any](ctx context.Context, t *Table, p policy, ttl time.Duration, send func(context.Context) (T, error), late func(T, error)) (T, error) {
 	return call(ctx, t.errors, p, func(ctx context.Context) (T, error) { return await(ctx, p.limit(ttl, t.patience), send, late) })
 }
+
+// Patience returns how long the answer to a batch is waited for.
+func (t *Table) Patience() time.Duration { return max(batchTimeout, t.patience) }
 
 // limit is how long the answer about a claim may take, or 0 for no limit.
 func (p policy) limit(ttl, patience time.Duration) time.Duration {

@@ -203,7 +203,9 @@ func newClientID(host string, pid int, random []byte) string {
 // prefix is what the holders of this client have in common.
 func (h *holders) prefix() string { return h.client + "-" }
 
-func (h *holders) next() string { return h.client + "-" + h.number() }
+// NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that no other acquisition of
+// this table has.
+func (t *Table) NewHolder() string { return t.holders.client + "-" + t.holders.number() }
 
 // nextKept returns a holder that no acquisition has, of the form of [dialect.IsKept], for a row that stays for the rest of a minimum hold.
 func (h *holders) nextKept() string {

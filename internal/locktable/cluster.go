@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/transaction"
 )
 
 // A Cluster is what a server says of the cluster of several nodes that it belongs to: Galera, or
@@ -283,41 +282,6 @@ func (t *Table) askCurrent(ctx context.Context, conn executor, v values) (rows [
 		}()
 	}
 	return selectRows(ctx, conn, t.statements.peekCurrent, v)
-}
-
-// A change is what a statement has done to a row.
-type change struct {
-	n      int64 // how many rows it has changed
-	row    Row   // as it was before, if a server was asked that has caught up
-	resent bool  // whether it may have been sent before
-}
-
-// changeOne runs s, which changes the row of v's claim. If it has found none to change, and reads may be late, it
-// runs s again where the row is there if there is one.
-func (t *Table) changeOne(ctx context.Context, try transaction.Try, s statement, v values) (done change, err error) {
-	text, args, err := s.bind(v)
-	if err != nil {
-		return done, err
-	}
-	for try.Next(ctx) {
-		done.n, try.Err = affected(try.Conn.ExecContext(ctx, text, args...))
-	}
-	done.resent = try.Resent
-	if try.Err != nil || done.n > 0 || !t.readsLate() {
-		return done, try.Err
-	}
-	one := v
-	one.keys = []string{v.LockKey}
-	try = t.pool.TryWhole()
-	for try.Next(ctx) {
-		var rows map[string]Row
-		rows, try.Err = t.selectCurrent(ctx, try.Conn, one)
-		if done.row = rows[v.LockKey]; try.Err == nil && done.row.Holder == v.Holder {
-			done.n, try.Err = exec(ctx, try.Conn, s, v)
-		}
-	}
-	done.resent = done.resent || try.Resent
-	return done, try.Err
 }
 
 // selectHeld returns those of v's rows that carry their holders and have not expired.

@@ -135,14 +135,6 @@ func (t *Table) deleteLeftoversOf(ctx context.Context, c Claim) error {
 	return t.discardAll(ctx, t.leftoversOf(c.lockKeys()))
 }
 
-// metBy returns the leftover claims whose rows an attempt may meet, or their deletion by others.
-func (t *Table) metBy(c Claim) []Claim {
-	if !t.HasLeftovers() {
-		return nil
-	}
-	return t.leftoversOf(c.lockKeys())
-}
-
 // leftoversOf returns the leftover claims of some keys, or of all if lockKeys is nil.
 func (t *Table) leftoversOf(lockKeys []string) (claims []Claim) {
 	for _, id := range t.leftovers.Keys() {

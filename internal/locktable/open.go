@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/sqllock/sqllock/internal/expiring"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
@@ -131,7 +132,7 @@ func (t *Table) adapt(found *Cluster, config Config, mariaDB bool) error {
 func (t *Table) makeVerbs(batching bool) {
 	t.acquires = batched[Result]{
 		one: t.acquireOne, many: t.acquireMany, errors: t.errors, policy: acquiring, onLeave: t.inFlight.add, onLate: t.cleanUpLate,
-		blocked: new(blockedKeys), patience: t.Patience(),
+		blocked: new(expiring.Map[string, struct{}]), patience: t.Patience(),
 	}
 	t.releases = batched[bool]{
 		one: t.releaseOne, many: t.releaseMany, errors: t.errors, policy: releasing, onLeave: t.inFlight.add, onLate: t.releaseLate,

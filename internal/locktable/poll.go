@@ -81,6 +81,7 @@ type polls struct {
 	read func(context.Context, values) (map[string]Row, error)
 
 	mu     sync.Mutex
+	hears  bool // there was a report
 	writes writes
 	queue  []*pollCall
 	timer  *time.Timer   // starts the next poll
@@ -202,7 +203,10 @@ func (p *polls) start(call *pollCall) time.Time {
 	if earliest := p.last.Add(pause); at.Before(earliest) {
 		at = earliest
 	}
-	return p.writes.adjust(call, at)
+	if p.hears {
+		at = p.writes.adjust(call, at)
+	}
+	return at
 }
 
 // arm has the next poll begin at due, or earlier if that is planned.
@@ -291,7 +295,11 @@ func (p *polls) begin() *pollRound {
 	queue := p.queue
 	p.queue = nil
 	for _, call := range queue {
-		if p.writes.adjust(call, call.due).After(now) || len(round.calls) == maxPolled {
+		due := call.due
+		if p.hears {
+			due = p.writes.adjust(call, due)
+		}
+		if due.After(now) || len(round.calls) == maxPolled {
 			p.enqueue(call)
 			continue
 		}
@@ -321,7 +329,9 @@ func (p *polls) end(round *pollRound, found news) bool {
 	// One that is very late tells little about the next one.
 	took := min(time.Since(round.began), 2*round.longest/pollShare)
 	p.cost += (took - p.cost) / 4
-	p.writes.polled(round.began, found)
+	if p.hears {
+		p.writes.polled(round.began, found)
+	}
 	p.plan()
 	return true
 }
@@ -353,6 +363,15 @@ func (p *polls) fail(round *pollRound) {
 		}
 	}
 	p.rearm()
+}
+
+// A news is what a poll has found of the rows that it has read.
+type news struct{ changed, free bool }
+
+// of adds what was found of one row.
+func (n *news) of(before, now Row) {
+	n.changed = n.changed || now.Holder != before.Holder || now.Left > before.Left
+	n.free = n.free || now.Holder == ""
 }
 
 // plan ends a round.

@@ -15,18 +15,19 @@ import (
 // A connection that has died silently must not keep its place in the pool for the whole time-to-live, nor end a wait:
 // an answer that is late is asked for on another connection.
 func (t *Table) Read(ctx context.Context, c Claim) (row Row, ok bool, err error) {
-	p, began, limit := reading, time.Now(), reading.limit(c.TTL, 2*t.Patience())
+	patience := t.Patience()
+	p, began, limit := reading, time.Now(), reading.limit(c.TTL, 2*patience)
 	p.exact = true
 	for left := limit; left > 0; left = limit - time.Since(began) { // an answer of 0 has no limit
-		p.answer = min(t.Patience(), left)
+		p.answer = min(patience, left)
 		row, err = callAlone(ctx, t, p, 0, func(ctx context.Context) (Row, error) {
-			if c.IsJoint() {
+			if len(c.More) > 0 {
 				row, _, err := t.peekJoint(ctx, c)
 				return row, err
 			}
 			return t.peekOne(ctx, c)
 		}, nil)
-		if !Is(err, NoAnswer) || bounded.Ended(ctx) != nil {
+		if err == nil || !Is(err, NoAnswer) || bounded.Ended(ctx) != nil {
 			break
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"maps"
+	"time"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/batch"
@@ -20,15 +21,16 @@ func (t *Table) Release(ctx context.Context, c Claim) (bool, error) {
 
 // release returns whether it has deleted the row.
 func (t *Table) release(ctx context.Context, c Claim) batch.Outcome[bool] {
-	unknown := false
-	r := t.errors.retry(releasing)
-	for {
+	unknown, now := false, time.Now()
+	for r := (retry{policy: releasing, errors: t.errors, began: now, sent: now}); ; {
 		o := t.releases.do(ctx, c)
 		unknown = unknown || o.Unknown
-		if r.again(ctx, o.Err) {
-			continue
+		if o.Err != nil {
+			if r.again(ctx, o.Err) {
+				continue
+			}
+			o.Err = r.explain(ctx, o.Err)
 		}
-		o.Err = r.explain(ctx, o.Err)
 		o.Unknown = unknown
 		return o
 	}
@@ -36,11 +38,49 @@ func (t *Table) release(ctx context.Context, c Claim) batch.Outcome[bool] {
 
 // releaseOne deletes one row, or those of a joint claim.
 func (t *Table) releaseOne(ctx context.Context, c Claim) (o batch.Outcome[bool]) {
-	if c.IsJoint() {
+	if len(c.More) > 0 {
 		return t.changeJoint(ctx, values{Claim: c}, t.deleteMany, t.releaseOne)
 	}
 	done, err := t.changeOne(ctx, t.pool.Try(), t.statements.release, values{Claim: c})
 	return batch.Outcome[bool]{Value: done.n > 0, Err: err, Unknown: done.resent}
+}
+
+// A change is what a statement has done to a row.
+type change struct {
+	n      int64 // how many rows it has changed
+	row    Row   // as it was before, if a server was asked that has caught up
+	resent bool  // whether it may have been sent before
+}
+
+// changeOne runs s, which changes the row of v's claim. If it has found none to change, and reads may be late, it
+// runs s again where the row is there if there is one.
+func (t *Table) changeOne(ctx context.Context, try transaction.Try, s statement, v values) (done change, err error) {
+	text, args, err := s.bind(v)
+	if err != nil {
+		return done, err
+	}
+	for try.Next(ctx) {
+		var result sql.Result
+		if result, try.Err = try.Conn.ExecContext(ctx, text, args...); try.Err == nil {
+			done.n, try.Err = result.RowsAffected()
+		}
+	}
+	done.resent = try.Resent
+	if try.Err != nil || done.n > 0 || !t.readsLate() {
+		return done, try.Err
+	}
+	one := v
+	one.keys = []string{v.LockKey}
+	try = t.pool.TryWhole()
+	for try.Next(ctx) {
+		var rows map[string]Row
+		rows, try.Err = t.selectCurrent(ctx, try.Conn, one)
+		if done.row = rows[v.LockKey]; try.Err == nil && done.row.Holder == v.Holder {
+			done.n, try.Err = exec(ctx, try.Conn, s, v)
+		}
+	}
+	done.resent = done.resent || try.Resent
+	return done, try.Err
 }
 
 // releaseMany deletes the rows of a batch. It leaves out those that it did not find, or found pinned.

@@ -29,7 +29,7 @@ func (t *Table) Renew(ctx context.Context, c Claim, pinnedFor time.Duration, lat
 	p := renewing
 	p.pinned = pinnedFor
 	return callAlone(ctx, t, p, c.TTL, func(ctx context.Context) (bool, error) {
-		if c.IsJoint() {
+		if len(c.More) > 0 {
 			return t.renewJoint(ctx, c)
 		}
 		return t.renew(ctx, c)

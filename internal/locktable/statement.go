@@ -1,6 +1,8 @@
 package locktable
 
 import (
+	"cmp"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -74,6 +76,67 @@ func (s statement) bind(v values) (string, []any, error) {
 	return s.text, s.args(v), nil
 }
 
+// An executor is what a statement runs on: a connection, a transaction of ours or of the user's, or a pool.
+type executor interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// query runs s and gives each row that it answers to scan.
+func query(ctx context.Context, db executor, s statement, v values, scan func(*sql.Rows) error) error {
+	text, args, err := s.bind(v)
+	if err != nil {
+		return err
+	}
+	return queryText(ctx, db, text, args, scan)
+}
+
+// queryText is query for a text whose arguments are bound.
+func queryText(ctx context.Context, db executor, text string, args []any, scan func(*sql.Rows) error) error {
+	rows, err := db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err reports what is wrong
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// queryFirst runs s, which answers one row at most, and gives it to scan.
+func queryFirst(ctx context.Context, db executor, s statement, v values, scan func(*sql.Rows) error) error {
+	rows, err := db.QueryContext(ctx, s.text, s.args(v)...)
+	if err != nil {
+		return err
+	}
+	if rows.Next() {
+		err = scan(rows)
+	}
+	// Close reads what is left of the answer: the statement may have failed after the row. It returns nil
+	// if ctx has ended and database/sql has closed rows; then Err has the reason.
+	return cmp.Or(err, rows.Close(), rows.Err()) //nolint:sqlclosecheck // its error counts, and comes before Err's
+}
+
+// exec returns how many rows s affected.
+func exec(ctx context.Context, db executor, s statement, v values) (int64, error) {
+	text, args, err := s.bind(v)
+	if err != nil {
+		return 0, err
+	}
+	return affected(db.ExecContext(ctx, text, args...))
+}
+
+// affected returns how many rows a statement with that result affected.
+func affected(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
 // values are what statements may ask for.
 type values struct {
 	Claim
@@ -84,14 +147,6 @@ type values struct {
 	limit   int
 	rows    []Claim
 	keys    []string // instead of those of rows
-}
-
-// left is how long the row is to last from now.
-func (v values) left() time.Duration {
-	if v.keepFor != 0 {
-		return v.keepFor
-	}
-	return v.TTL
 }
 
 // lockKeys are the LOCK_KEYs that v is about.
@@ -181,6 +236,7 @@ func together(claims []Claim) values {
 // args returns the values of s's parameters in order.
 func (s statement) args(v values) []any {
 	args := slices.Clone(s.fixed)
+	left := cmp.Or(v.keepFor, v.TTL) // how long the row is to last from now
 	for i, name := range s.names {
 		if from := s.from[i]; from < i { // a conversion to any is an allocation
 			args[i] = args[from]
@@ -196,9 +252,9 @@ func (s statement) args(v values) []any {
 		case "ttl":
 			args[i] = v.TTL.Microseconds()
 		case "left":
-			args[i] = v.left().Microseconds()
+			args[i] = left.Microseconds()
 		case "shift":
-			args[i] = (v.left() - v.TTL).Microseconds()
+			args[i] = (left - v.TTL).Microseconds()
 		case "next":
 			args[i] = v.next
 		case "token":

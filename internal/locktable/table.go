@@ -75,10 +75,6 @@ type Table struct {
 	pinSoon     sync.Mutex // while PinSoon asks
 }
 
-// NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that no other acquisition of
-// this table has.
-func (t *Table) NewHolder() string { return t.holders.next() }
-
 // ClientID returns what all holders begin with.
 func (t *Table) ClientID() string { return t.holders.client }
 
@@ -104,9 +100,6 @@ func (t *Table) KeepValues() { t.keepsValues.Store(true) }
 
 // Topic returns the topic on which releases of a row notify.
 func (t *Table) Topic(lockKey string) string { return t.names.Topic(t.region, lockKey) }
-
-// Patience returns how long the answer to a batch is waited for.
-func (t *Table) Patience() time.Duration { return max(batchTimeout, t.patience) }
 
 // LeastTTL returns the shortest time-to-live that a claim may have on the database.
 func (t *Table) LeastTTL() time.Duration { return t.dialect.LeastTTL }

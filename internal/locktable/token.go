@@ -55,9 +55,6 @@ func (t *tokens) inserted(result sql.Result) (int64, error) {
 	return t.of(number)
 }
 
-// isTrimDue counts a token that was drawn, and reports whether rows are to be deleted.
-func (t *tokens) isTrimDue() bool { return t.drawn.Add(1)%trimEvery == 0 }
-
 // trimBefore is below which number rows are deleted once token was drawn.
 func trimBefore(token int64) int64 { return token/TokensPerAcquisition - trimEvery }
 
@@ -84,7 +81,7 @@ const trimTimeout = time.Second
 // countToken keeps the table that tokens are drawn from small. The statement for that runs in the background.
 // WaitInFlight waits for it.
 func (t *Table) countToken(token int64) {
-	if t.statements.trim.text != "" && t.tokens.isTrimDue() {
+	if t.statements.trim.text != "" && t.tokens.drawn.Add(1)%trimEvery == 0 {
 		t.inFlight.add()
 		go t.trim(token)
 	}

@@ -378,7 +378,9 @@ func (t *Table) scanResult(rows *sql.Rows, c Claim, verify bool) (got Result, wr
 	if err := t.scanVerified(rows, verify, columns...); err != nil {
 		return Result{}, errors.As(err, new(*isolationError)) || errors.Is(err, dialect.ErrNotCommitted), err
 	}
-	row.Holder = unpadded(row.Holder)
+	if t.dialect.ReturnsHolder {
+		row.Holder = unpadded(row.Holder)
+	}
 	if row.Holder != c.Holder {
 		row.Age, row.Left = micros(answer.age), micros(answer.left)
 		return Result{Row: row}, false, nil

@@ -100,6 +100,7 @@ type writes struct {
 func (p *polls) heard(r Report) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.hears = true
 	if p.writes.heard(r) {
 		p.rearm()
 	}
@@ -136,15 +137,6 @@ func (w *writes) plan(latest time.Time, delay time.Duration) {
 	if w.next = latest.Add(delay); delay <= soon && w.spent.After(w.next) {
 		w.next = time.Time{}
 	}
-}
-
-// A news is what a poll has found of the rows that it has read.
-type news struct{ changed, free bool }
-
-// of adds what was found of one row.
-func (n *news) of(before, now Row) {
-	n.changed = n.changed || now.Holder != before.Holder || now.Left > before.Left
-	n.free = n.free || now.Holder == ""
 }
 
 // polled notes a poll that began then.

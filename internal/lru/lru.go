@@ -62,14 +62,18 @@ func (c *Cache[K, V]) Add(key K) *V {
 	return &i.value
 }
 
-// Pin marks the value of key as in use, until Unpin has been called as often. The value
-// must be there.
-func (c *Cache[K, V]) Pin(key K) {
+// Pin marks the value of key as in use, until Unpin has been called as often, and returns it. It returns nil if there is
+// none.
+func (c *Cache[K, V]) Pin(key K) *V {
 	i := c.items[key]
+	if i == nil {
+		return nil
+	}
 	if i.pins == 0 {
 		i.unlink()
 	}
 	i.pins++
+	return &i.value
 }
 
 // Unpin takes back one Pin. A value that is unused then may be evicted, at once if there
@@ -79,7 +83,9 @@ func (c *Cache[K, V]) Unpin(key K) {
 	i.pins--
 	if i.pins == 0 {
 		c.link(i)
-		c.evictTo(c.capacity)
+		if len(c.items) > c.capacity {
+			c.evictTo(c.capacity)
+		}
 	}
 }
 

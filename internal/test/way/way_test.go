@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -60,14 +61,23 @@ func TestWays(t *testing.T) {
 // figures returns the line of a way: how many functions it enters, each as often as it is entered; in how many files they
 // are; and how often the next one is in another file than the last.
 func (w way) figures() string {
-	files, moves, last := make(map[string]bool), 0, ""
+	files := make(map[string]bool)
 	for _, step := range w.Steps {
-		if files[step.File] = true; step.File != last {
-			moves++
+		files[step.File] = true
+	}
+	return fmt.Sprintf("%s\t%d\t%d\t%d\n", w.Call, len(w.Steps), len(files), w.moves())
+}
+
+// moves returns how often the next function of a way is in another file than the last.
+func (w way) moves() (n int) {
+	last := ""
+	for _, step := range w.Steps {
+		if step.File != last {
+			n++
 		}
 		last = step.File
 	}
-	return fmt.Sprintf("%s\t%d\t%d\t%d\n", w.Call, len(w.Steps), len(files), moves)
+	return n
 }
 
 // text returns the functions of a way, a line for each move.
@@ -108,7 +118,13 @@ func TestWalk(t *testing.T) {
 				check.Must(t, do(t.Context()))
 				synctest.Wait()
 			})
-			ways = append(ways, way{call, steps})
+			w := way{call, steps}
+			switch i := slices.IndexFunc(ways, func(other way) bool { return other.Call == call }); {
+			case i < 0:
+				ways = append(ways, w)
+			case w.moves() < ways[i].moves(): // on a busy machine goroutines may run in between
+				ways[i] = w
+			}
 		}
 		locked := func(lock *sqllock.JdbcLock) func(context.Context) error {
 			return func(ctx context.Context) (err error) {
@@ -117,8 +133,10 @@ func TestWalk(t *testing.T) {
 			}
 		}
 		unlock := func(ctx context.Context) error { return lease.Unlock(ctx) }
-		for range 2 { // the first time fills caches
-			ways = nil
+		for round := range 4 {
+			if round == 1 { // caches are filled
+				ways = nil
+			}
 			walk("Lock", locked(free))
 			walk("Renew", func(ctx context.Context) error { return lease.Renew(ctx) })
 			walk("Unlock", unlock)
