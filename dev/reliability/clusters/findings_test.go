@@ -28,10 +28,15 @@ import (
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
-// TestGaleraFindings takes a minute, most of which a cluster takes to start and a node to notice that
+// TestGaleraFindings takes two minutes, most of which clusters take to start and a node to notice that
 // it is cut off.
 func TestGaleraFindings(t *testing.T) {
-	c := cluster.For(t, "galera", cluster.StartGalera)
+	t.Run("MariaDB of this machine", func(t *testing.T) { galeraFindings(t, cluster.For(t, "galera", cluster.StartGalera)) })
+	t.Run("MariaDB 11.8", func(t *testing.T) { galeraFindings(t, cluster.For(t, "galera", cluster.StartGaleraNewest)) })
+}
+
+func galeraFindings(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
 	t.Run("refuses a late guarded commit", func(t *testing.T) {
 		refusesLateCommits(t, lateCommits(t, c.Nodes[0].DSN(), c.Nodes[1].DSN(), sqllock.Serializable))
 	})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,16 @@ import (
 // The user of the DSNs is t with the password t. The caller closes the cluster.
 func StartGalera(ctx context.Context) (*Cluster, error) {
 	return newGalera(ctx, galera{})
+}
+
+// StartGaleraNewest is StartGalera with MariaDB's newest long-term series, 11.8, whose programs are downloaded once
+// from Debian's suite trixie.
+func StartGaleraNewest(ctx context.Context) (*Cluster, error) {
+	root, err := server.FetchGaleraNewest(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("find the newest Galera: %w", err)
+	}
+	return newGalera(ctx, galera{root: root})
 }
 
 func newGalera(ctx context.Context, engine galera) (*Cluster, error) {
@@ -52,7 +63,30 @@ func StartGaleraWithClocks(ctx context.Context) (*Cluster, error) {
 const galeraProvider = "/usr/lib/galera/libgalera_smm.so"
 
 // galera is the engine.
-type galera struct{ clocks bool }
+type galera struct {
+	clocks bool
+	root   string // of the programs and libraries; "" is this machine's
+}
+
+// mounted is where a node has the programs of root: its user may not pass the directories above that.
+const mounted = "/mnt"
+
+// mountGalera leaves nothing in usr/bin but the scripts that copy a node's data. The server looks there first for the
+// programs that these run, but they are this machine's: those beside them need other libraries than it has, and a
+// script does not recognise an rsync that is run by way of the loader.
+const mountGalera = `mount --bind "$0" "$1"
+mkdir "$2"
+cp "$1"/usr/bin/wsrep_sst_* "$2"
+mount --bind "$2" "$1/usr/bin"`
+
+// mariadbd is the command of a node.
+func (g galera) mariadbd(n *Node, arguments ...string) []string {
+	command := []string{"mariadbd", "--defaults-file=" + n.path("my.cnf")}
+	if g.root != "" {
+		command = server.MariaDBDaemon(mounted, command[1:]...)
+	}
+	return append(command, arguments...)
+}
 
 // fakeClock is the environment of a server whose clock, but not its timers, is off by what the file
 // says.
@@ -121,7 +155,7 @@ func (g galera) bootstrap(ctx context.Context, c *Cluster) error {
 }
 
 // create makes the data of a node that has none.
-func (galera) create(ctx context.Context, n *Node) (created bool, err error) {
+func (g galera) create(ctx context.Context, n *Node) (created bool, err error) {
 	if _, err := os.Stat(n.path("data")); err == nil {
 		return false, nil
 	}
@@ -129,25 +163,33 @@ func (galera) create(ctx context.Context, n *Node) (created bool, err error) {
 	for _, other := range n.cluster.Nodes {
 		all = append(all, other.IP())
 	}
-	settings := fmt.Sprintf(galeraSettings, n.dir, n.IP(), n.Name, strings.Join(all, ","), galeraProvider)
+	provider := galeraProvider
+	// Temporary tables are named after the process, and those of two hosts may have one number.
+	data := []string{"--no-defaults", "--datadir=" + n.path("data"), "--tmpdir=" + n.dir, "--innodb-log-file-size=16M"}
+	install := slices.Concat([]string{"mariadb-install-db"}, data, []string{"--auth-root-authentication-method=normal", "--skip-test-db"})
+	if g.root != "" {
+		provider = mounted + "/usr/lib/galera/libgalera_smm.so"
+		install = server.CreateMariaDB(mounted, n.path("data"), server.MariaDBDaemon(mounted, data...))
+		err = run(ctx, n.host.inside("", "sh", "-ec", mountGalera, g.root, mounted, n.path("sst"))...)
+	}
+	settings := fmt.Sprintf(galeraSettings, n.dir, n.IP(), n.Name, strings.Join(all, ","), provider)
 	return true, errors.Join(
+		err,
 		os.WriteFile(n.path("my.cnf"), []byte(settings), 0o644), //nolint:gosec // the server runs as another user
 		n.SetClock(0),
 		// Not as root: the program that copies a node's data then drops its rights and cannot write.
 		run(ctx, "chown", "mysql:mysql", n.dir),
-		// Temporary tables are named after the process, and those of two hosts may have one number.
-		run(ctx, n.host.inside("mysql", "mariadb-install-db", "--no-defaults", "--datadir="+n.path("data"), "--tmpdir="+n.dir,
-			"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-log-file-size=16M")...))
+		run(ctx, n.host.inside("mysql", install...)...))
 }
 
 // recovered is the line with which a node tells the position of its last commit.
 var recovered = regexp.MustCompile(`Recovered position: ([0-9a-f-]+:(-?\d+))`)
 
 // recover returns the position of the last commit on a node's disk.
-func (galera) recover(ctx context.Context, n *Node) (position string, number int64, err error) {
+func (g galera) recover(ctx context.Context, n *Node) (position string, number int64, err error) {
 	log := n.path("recover.log")
 	_ = os.Remove(log) // it may not be there
-	err = run(ctx, n.host.inside("mysql", "mariadbd", "--defaults-file="+n.path("my.cnf"), "--wsrep-recover", "--log-error="+log)...)
+	err = run(ctx, n.host.inside("mysql", g.mariadbd(n, "--wsrep-recover", "--log-error="+log)...)...)
 	if err != nil {
 		return "", 0, err
 	}
@@ -188,7 +230,7 @@ func (g galera) startWith(ctx context.Context, n *Node, arguments ...string) err
 	if number >= 0 {
 		arguments = append(arguments, "--wsrep-start-position="+position)
 	}
-	command := append([]string{"mariadbd", "--defaults-file=" + n.path("my.cnf")}, arguments...)
+	command := g.mariadbd(n, arguments...)
 	if g.clocks {
 		command = append(append([]string{"env"}, n.fakeClock()...), command...)
 	}

@@ -237,7 +237,7 @@ func (n *Node) StartOutside(ctx context.Context, arguments ...string) (err error
 		err = engine.startWith(n, arguments...)
 	case galera:
 		_ = os.Remove(n.path("data/grastate.dat")) // it may not be there
-		err = n.run("mysql", nil, append([]string{"mariadbd", "--defaults-file=" + n.path("my.cnf")}, arguments...)...)
+		err = n.run("mysql", nil, engine.mariadbd(n, arguments...)...)
 	default:
 		err = fmt.Errorf("%s: %w", n, errors.ErrUnsupported)
 	}

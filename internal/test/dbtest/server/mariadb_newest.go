@@ -20,17 +20,32 @@ func mariadbNewest(ctx context.Context) (Recipe, error) {
 	if err != nil {
 		return Recipe{}, fmt.Errorf("find the newest MariaDB: %w", err)
 	}
-	share := filepath.Join(root, "usr/share/mariadb")
-	command := func(dir string) []string {
-		return slices.Concat([]string{filepath.Join(root, "usr/sbin/mariadbd")}, mariadbData(dir),
-			[]string{"--basedir=" + filepath.Join(root, "usr"), "--lc-messages-dir=" + share, "--character-sets-dir=" + filepath.Join(share, "charsets")})
-	}
+	command := func(dir string) []string { return MariaDBDaemon(root, mariadbData(dir)...) }
 	r := mariadb(MariaDBNewest, command)
 	r.Create = func(dir string) []string {
-		return slices.Concat([]string{"sh", "-ec", createMariaDB, share, filepath.Join(dir, "data")}, command(dir),
-			[]string{"--bootstrap", "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M"})
+		return CreateMariaDB(root, filepath.Join(dir, "data"),
+			append(command(dir), "--innodb-log-file-size=16M", "--innodb-buffer-pool-size=64M"))
 	}
 	return r, nil
+}
+
+// FetchGaleraNewest returns the directory of the MariaDB that [StartMariaDBNewest] starts, with Galera and the
+// scripts that copy a node's data. It is downloaded once.
+func FetchGaleraNewest(ctx context.Context) (root string, err error) {
+	return fromDebian(ctx, "trixie", "usr/sbin/mariadbd", "mariadb-server")
+}
+
+// MariaDBDaemon returns the command of the MariaDB below root with these arguments, of which the first may be one that must be
+// the first.
+func MariaDBDaemon(root string, arguments ...string) []string {
+	share := filepath.Join(root, "usr/share/mariadb")
+	return slices.Concat([]string{filepath.Join(root, "usr/sbin/mariadbd")}, arguments,
+		[]string{"--basedir=" + filepath.Join(root, "usr"), "--lc-messages-dir=" + share, "--character-sets-dir=" + filepath.Join(share, "charsets")})
+}
+
+// CreateMariaDB returns the command that creates a data directory, for the MariaDB below root and its command.
+func CreateMariaDB(root, data string, command []string) []string {
+	return slices.Concat([]string{"sh", "-ec", createMariaDB, filepath.Join(root, "usr/share/mariadb"), data}, command, []string{"--bootstrap"})
 }
 
 // createMariaDB is what mariadb-install-db does, which would run the programs without their libraries. Its
