@@ -106,7 +106,7 @@ func (r *Repository) knownProcess(holder, own string) Process {
 // LOCK_KEY, of a key that the table of names has.
 func (r *Repository) peeked(ctx context.Context, key string, read locktable.Row) Row {
 	row := rowOf(read)
-	row.Process = processOf(r.table.ProcessOfAny(ctx, read))
+	row.Process = processOf(r.table.Process(ctx, read))
 	if row.Key = key; uuidForm.MatchString(key) {
 		row.Key = r.table.NamesOf(ctx, []locktable.Row{read}).Key(read)
 	}

@@ -212,19 +212,11 @@ func (t *Table) readNames(ctx context.Context, limit time.Duration, ids []string
 // most once in five minutes for each client, unless that has no name yet, and only if the row is old enough to have
 // one.
 func (t *Table) Process(ctx context.Context, row Row) string {
-	return t.process(ctx, row, row.Age >= NamedAfter)
-}
-
-// ProcessOfAny returns what [Table.Process] does, but asks for the holder of a younger row, too: its process may have
-// written its name for an earlier lock, or at once, because it ends before the lease does.
-func (t *Table) ProcessOfAny(ctx context.Context, row Row) string { return t.process(ctx, row, true) }
-
-func (t *Table) process(ctx context.Context, row Row, old bool) string {
 	client := ClientOf(row.Holder)
 	if client == "" {
 		return ""
 	}
-	name, ask := t.named.process(client, old)
+	name, ask := t.named.process(client, row.Age >= NamedAfter)
 	if !ask {
 		return name
 	}
@@ -234,16 +226,18 @@ func (t *Table) process(ctx context.Context, row Row, old bool) string {
 	t.named.asking = false
 	known := t.named.processes[client]
 	pause := min(max(2*known.pause, unnamedFor), longestUnnamed)
-	name = cmp.Or(name, known.name)
-	switch {
-	case name != "":
+	if name = cmp.Or(name, known.name); name != "" {
 		pause = longestUnnamed // another process may have this client id by then
-	case row.Age < NamedAfter:
-		t.named.processes[client] = knownProcess{"", time.Now().Add(NamedAfter - row.Age), known.pause}
-		return ""
 	}
 	t.named.processes[client] = knownProcess{name, time.Now().Add(pause), pause}
 	return name
+}
+
+// ProcessNow returns what the process that has a holder calls itself, or "". It asks each time, also for a row that is younger
+// than [NamedAfter]: its process may have written its name for an earlier lock, or at once, because it ends before the lease does.
+func (t *Table) ProcessNow(ctx context.Context, holder string) string {
+	id := processID + ClientOf(holder)
+	return t.readNames(ctx, processTimeout, []string{id}).texts[nameID{t.region, id}]
 }
 
 // KnownProcess returns what the process that has a holder calls itself, as far as that is known without the database.

@@ -60,6 +60,24 @@ func TestAcquire_TryAfterARefusedOneReadsFirst(t *testing.T) {
 	})
 }
 
+// A row that is younger than a second is read by one statement: its process has written no name yet. Semaphores and read-write locks
+// read the rows of many.
+func TestPeek_AsksForNoNameOfAYoungRow(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		keys := make([]string, 20)
+		for i := range keys {
+			keys[i] = fmt.Sprint(i)
+			must(t, check.ErrorOf(s.repository.Acquire(t.Context(), keys[i], newRepository(t, s.db.DB, nil).NewHolder(), time.Minute)))
+		}
+		s.connector.Follow(nil)
+		if rows := check.Value(s.repository.PeekAll(t.Context(), keys...))(t); len(rows) != len(keys) {
+			t.Error(rows)
+		}
+		check.Equal(t, "statements", s.connector.Count(), 1)
+	})
+}
+
 // Acquisitions that failed, and whose rows were not there afterwards, cost Close two statements, however many there are: one
 // deletes the rows, and one looks for those that a transaction has pinned.
 func TestAcquire_HoldersWithoutARowCostCloseLittle(t *testing.T) {

@@ -3,6 +3,7 @@ package show
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/seats"
@@ -81,6 +83,13 @@ type seatView struct {
 	rowView
 }
 
+// nameProcess adds the process that holds a row which is too young for Peek to have asked for it.
+func nameProcess(ctx context.Context, r *sqllock.Repository, row *sqllock.Row) {
+	if row.Holder != "" && row.Process == (sqllock.Process{}) {
+		_ = json.Unmarshal([]byte(engine.TableOf(r).ProcessNow(ctx, row.Holder)), &row.Process) // without a name there is the client id
+	}
+}
+
 // describe reads the rows of a lock by one statement.
 func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, key string) (description, error) {
 	lockKey, err := r.LockKey(key)
@@ -94,6 +103,7 @@ func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, 
 		return description{}, err
 	}
 	row, ok := rows[key]
+	nameProcess(ctx, r, &row)
 	d := description{viewOfKey(flags, r, key, row, ok), r.Layout().String(), []seatView{}, []seatView{}, []seatView{}, nil}
 	own := []rowView{d.rowView}
 	addWaiters(r.Waiters(ctx), own)

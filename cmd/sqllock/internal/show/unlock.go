@@ -57,6 +57,7 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 		return err
 	}
 	state.RememberKey(key)
+	nameProcess(cmd.Context(), r, &row)
 	v := viewOfKey(flags, r, key, row, ok)
 	if !ok {
 		if asJSON {
