@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +33,8 @@ func (f *File) with(ctx context.Context, flags *connect.Flags, fn func(held) err
 		return err
 	}
 	defer func() { err = errors.Join(err, c.Close()) }()
-	// A row that release keeps is still called after the process that has acquired it.
+	// A row that release keeps is still called after the process that has acquired it, which may be at work, as may its renewer:
+	// none of them writes names by this id, or calls ReleaseAll.
 	r, err := flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: f.ttl(), DisableFencing: true, ClientID: locktable.ClientOf(f.Holder)})
 	if err != nil {
 		return err
@@ -69,16 +71,27 @@ func (h held) release(ctx context.Context) (bool, error) {
 	return h.change(func(key string) (bool, error) { return h.repository.Delete(ctx, key, h.Holder) })
 }
 
-// keep leaves the rows to expire after d, held by nobody.
+// keepTimeout limits keep, which would wait for an answer for as long as the lease lasts.
+const keepTimeout = 10 * time.Second
+
+// keep leaves the rows to expire after d, held by nobody. One statement does it: after a failure all of them are as they were.
 func (h held) keep(ctx context.Context, d time.Duration) (bool, error) {
-	return h.change(func(key string) (bool, error) {
-		lockKey, err := h.repository.LockKey(key)
-		if err != nil {
+	lockKeys := make([]string, len(h.Keys))
+	for i, key := range h.Keys {
+		var err error
+		if lockKeys[i], err = h.repository.LockKey(key); err != nil {
 			return false, err
 		}
-		kept, err := engine.TableOf(h.repository).Keep(ctx, locktable.Claim{LockKey: lockKey, Holder: h.Holder, TTL: h.ttl()}, d)
-		return kept, failure.Of(err, key)
-	})
+	}
+	slices.Sort(lockKeys)
+	limited, cancel := context.WithTimeout(ctx, keepTimeout)
+	defer cancel()
+	claim := locktable.Claim{LockKey: lockKeys[0], More: lockKeys[1:], Holder: h.Holder, TTL: h.ttl()}
+	kept, err := engine.TableOf(h.repository).Keep(limited, claim, d)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return false, failure.As(sqllock.ErrDatabase, "release", fmt.Errorf("no answer for %v", keepTimeout))
+	}
+	return kept, failure.Of(err, h.Lock)
 }
 
 // minHoldLeft returns how long the rows still have to stay; negative or 0 means no longer. By the database's clock the hosts
@@ -109,12 +122,14 @@ func (h held) lossBy(rows map[string]sqllock.Row) error {
 		switch row, ok := rows[key]; {
 		case !ok:
 			return h.lost("its row is gone: it was released or removed before, or expired")
-		case row.Kept():
+		case row.Kept() && locktable.ClientOf(row.Holder) == locktable.ClientOf(h.Holder):
 			return h.lost("it was released before, and has a minimum hold")
 		case row.Holder == h.Holder && row.Expired():
 			return h.lost("it ended %s ago, and no other process has acquired it", format.Duration(-row.Left))
 		case row.Holder != h.Holder && row.Expired():
 			return h.lost("another process had it, whose lease ended %s ago: %s", format.Duration(-row.Left), format.Printable(row.Holder))
+		case row.Kept():
+			return h.lost("another process had it, and has released it with a minimum hold: %s", format.Printable(row.Holder))
 		case row.Holder != h.Holder:
 			return h.lost("it is held by %s, for %s", format.Printable(row.Holder), format.Duration(row.Age))
 		}

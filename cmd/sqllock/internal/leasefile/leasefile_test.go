@@ -71,6 +71,23 @@ func TestExpired(t *testing.T) {
 	})
 }
 
+// TestLostToOneThatHasFinished has another process take the lock over, and release it with a minimum hold. Its work may have been
+// done at the same time.
+func TestLostToOneThatHasFinished(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	file, other := filepath.Join(t.TempDir(), "lease"), filepath.Join(t.TempDir(), "other")
+	step(t, db, 0, "acquire", "deploy", "--key", "nightly", "--ttl", "1h", "--file", file)
+	db.Shorten(t, "INT_LOCK", 3600)
+	step(t, db, 0, "acquire", "deploy", "--key", "nightly", "--ttl", "1h", "--min-hold", "1h", "--file", other)
+	text := check.Value(os.ReadFile(other))(t)
+	step(t, db, 0, "release", other)
+	check.Must(t, os.WriteFile(other, text, 0o600)) // as a step has it that reads it from a variable
+	program.Contains(t, step(t, db, exit.LockLost, "extend", other).Stderr.Rest(), "it was released before, and has a minimum hold")
+	program.Contains(t, step(t, db, exit.LockLost, "release", file).Stderr.Rest(), "another process had it, and has released it")
+}
+
 // TestHolderIsNamedAtOnce asks who holds a lock that was acquired less than a second ago by a process that has ended.
 func TestHolderIsNamedAtOnce(t *testing.T) {
 	t.Parallel()
