@@ -66,6 +66,9 @@ func Ended(ctx context.Context) error {
 		return nil
 	}
 	cause := context.Cause(ctx)
+	if cause == nil { // of a context that is not of package context
+		return err
+	}
 	if errors.Is(cause, err) {
 		return cause
 	}

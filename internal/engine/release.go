@@ -181,7 +181,7 @@ func (h *hold) handOver(ctx *releaseContext) bool {
 	return passed
 }
 
-// mayBeHandedOver reports whether the row may be handed over to a local waiter.
+// mayBeHandedOver reports whether the row may be handed over to a local waiter, if the registry hands over at all.
 func (h *hold) mayBeHandedOver() bool {
 	h.mu.Lock()
 	bound := h.guarded || !h.rowEndMax.IsZero()

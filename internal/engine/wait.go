@@ -136,8 +136,7 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	}
 }
 
-// queue makes the hold own the local mutexes, after a pause if this process has to step back. If it cannot, seen
-// describes the owner.
+// queue makes the hold own the local mutexes. If it cannot, seen describes the owner.
 func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if h.observed != nil {
@@ -169,7 +168,7 @@ func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	return locktable.Row{}, nil
 }
 
-// queueOne makes the hold own the local mutex of its one key, which another caller had just now.
+// queueOne makes the hold own the local mutex of its one key, which another caller had just now, unless ctx has ended.
 func (w *waiter) queueOne(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	m := &h.entries[0].mutex

@@ -66,7 +66,9 @@ func (e *kindError) Error() string {
 	}
 	first, rest, more := strings.Cut(e.err.Error(), "\n")
 	if first != e.kind.Error() {
-		text += ": " + strings.TrimPrefix(strings.ReplaceAll(first, e.kind.Error()+": ", ""), e.op+": ")
+		first = strings.ReplaceAll(first, e.kind.Error()+": ", "")
+		first = strings.ReplaceAll(first, strings.TrimPrefix(e.kind.Error(), "sqllock: ")+": ", "") // of a cause, which has no "sqllock: "
+		text += ": " + strings.TrimPrefix(first, e.op+": ")
 	}
 	if more {
 		text += "\n" + rest

@@ -1,6 +1,7 @@
 package failure_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -48,6 +49,16 @@ func TestAKindIsNamedOnce(t *testing.T) {
 			}
 		}
 	}
+}
+
+// So it is with the cause of a context that has ended, which stands in the text without sqllock's name.
+func TestAKindIsNamedOnce_InTheCauseOfAContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(failure.As(failure.ErrDatabase, "", errors.New("no answer for 10s")))
+	err := failure.As(failure.ErrDatabase, "open", bounded.Ended(ctx))
+	check.Is(t, err, failure.ErrDatabase, context.Canceled)
+	check.Equal(t, "text", err.Error(), "sqllock: database error: open: context canceled: no answer for 10s")
 }
 
 // The kind in the text is the narrowest that fits.
