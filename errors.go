@@ -20,7 +20,7 @@ var (
 	ErrNotAcquired = failure.ErrNotAcquired
 
 	// ErrLockLost is returned if a lease ended before its holder unlocked it: its
-	// time-to-live ran out, or its row was taken over or deleted. Work done under the lock
+	// time-to-live or its MaxHold ran out, or its row was taken over or deleted. Work done under the lock
 	// may have overlapped with another holder's. It is also the cause with which
 	// [Lease.Context] ends. Spring throws a ConcurrentModificationException.
 	ErrLockLost = failure.ErrLockLost
