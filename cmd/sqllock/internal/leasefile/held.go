@@ -74,7 +74,8 @@ func (h held) release(ctx context.Context) (bool, error) {
 // keepTimeout limits keep, which would wait for an answer for as long as the lease lasts.
 const keepTimeout = 10 * time.Second
 
-// keep leaves the rows to expire after d, held by nobody. One statement does it: after a failure all of them are as they were.
+// keep has the rows expire after d, without a holder. One statement changes all of them; a row that a transaction has pinned
+// then has a statement of its own.
 func (h held) keep(ctx context.Context, d time.Duration) (bool, error) {
 	lockKeys := make([]string, len(h.Keys))
 	for i, key := range h.Keys {
