@@ -130,7 +130,7 @@ func (c Contender) VersionOf(ctx context.Context) string {
 func All() []Contender {
 	var all []Contender
 	for _, some := range [][]Contender{
-		raw(), opened(), sqllocks(), pglocks(), advisory(), getLock(), springs(), redislocks(),
+		raw(), opened(), sqllocks(), pglocks(), advisory(), getLock(), springs(), flock(), redislocks(), redsyncs(), rawRedis(),
 	} {
 		all = append(all, some...)
 	}

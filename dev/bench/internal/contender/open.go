@@ -21,22 +21,31 @@ func opened() []Contender {
 	for _, d := range []database{postgresPGX, postgresPQ, mariaDB, sqlite} {
 		all = append(all, openedOn(d, sqllock.RegistryOptions{}, false)...)
 	}
+	oracle := openedOn(oracleMySQL, sqllock.RegistryOptions{}, false)[0]
+	oracle.Quick, oracle.Loads = false, []string{"pairs 1", "pairs 64", "hand-off"}
+	all = append(all, oracle)
+	for _, d := range []database{postgresPGX, mariaDB, oracleMySQL} {
+		woken := openedOn(d, sqllock.RegistryOptions{}, true)[0]
+		woken.Name, woken.Settings = "sqllock open with wake/"+d.short, "the same, with Wake"
+		woken.Quick, woken.Loads = false, []string{"pairs 1", "pairs 64", "hand-off"}
+		all = append(all, woken)
+	}
 	nameless := openedOn(postgresPGX, sqllock.RegistryOptions{DisableNames: true}, false)[0]
 	nameless.Name, nameless.Settings = "sqllock open, no names/pgx", "the same, with DisableNames"
 	nameless.Quick, nameless.Loads = false, []string{"waiters"}
 	return append(all, nameless)
 }
 
-// open is the function Open for a database. Only PostgreSQL has an option for wake-ups.
+// open is the function Open for a database. SQLite has no option for wake-ups.
 func open(ctx context.Context, d database, at Place, registry sqllock.RegistryOptions, wake bool) (*sqllock.Registry, error) {
 	registry.TTL = at.TTL
-	switch d.short {
-	case postgresPGX.short:
+	switch d.driver {
+	case postgresPGX.driver:
 		return pgxlock.Open(ctx, at.DSN, &pgxlock.Options{Registry: registry, Wake: wake})
-	case postgresPQ.short:
+	case postgresPQ.driver:
 		return pqlock.Open(ctx, at.DSN, &pqlock.Options{Registry: registry, Wake: wake})
-	case mariaDB.short:
-		return mysqllock.Open(ctx, at.DSN, &mysqllock.Options{Registry: registry})
+	case mariaDB.driver:
+		return mysqllock.Open(ctx, at.DSN, &mysqllock.Options{Registry: registry, Wake: wake})
 	default:
 		// As the other contenders on SQLite, its commits survive a crash of the machine.
 		dsn := "file:" + at.DSN + "/bench.db?_pragma=synchronous(FULL)"
@@ -46,7 +55,7 @@ func open(ctx context.Context, d database, at Place, registry sqllock.RegistryOp
 
 // openedOn returns a contender with joint locks, and the same without.
 func openedOn(d database, options sqllock.RegistryOptions, wake bool) []Contender {
-	pkg := map[string]string{"pgx": "pgxlock", "pq": "pqlock", "mysql": "mysqllock", "sqlite": "sqlitelock"}[d.short]
+	pkg := map[string]string{"pgx": "pgxlock", "postgres": "pqlock", "mysql": "mysqllock", "sqlite": "sqlitelock"}[d.driver]
 	settings := pkg + ".Open, by its defaults: a pool of its own, of five connections"
 	if d.kind == durable.SQLite {
 		settings += "; synchronous(FULL)"

@@ -26,6 +26,7 @@ var (
 	postgresPQ  = database{durable.Postgres, "postgres", "pq", dialect.Postgres}
 	postgresPGX = database{durable.Postgres, "pgx", "pgx", dialect.Postgres}
 	mariaDB     = database{durable.MariaDB, "mysql", "mysql", dialect.MySQL}
+	oracleMySQL = database{durable.OracleMySQL, "mysql", "mysql 9.7", dialect.MySQL}
 	sqlite      = database{durable.SQLite, "sqlite", "sqlite", dialect.SQLite}
 )
 

@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // raw are the two statements alone, prepared: the texts of package dialect that acquire and
@@ -23,9 +24,12 @@ func raw() []Contender {
 	for _, d := range []database{postgresPGX, mariaDB, sqlite} {
 		all = append(all, rawContender("raw statements", "prepared; no waiting, no lease, no retries", d))
 	}
-	pq := rawContender("raw statements", "prepared; no waiting, no lease, no retries", postgresPQ)
-	pq.Quick, pq.Loads = false, []string{"pairs 1"}
-	return append(all, pq, rawSerializable(), rawNotify())
+	for _, d := range []database{postgresPQ, oracleMySQL} {
+		c := rawContender("raw statements", "prepared; no waiting, no lease, no retries", d)
+		c.Quick, c.Loads = false, []string{"pairs 1"}
+		all = append(all, c)
+	}
+	return append(all, rawSerializable(), rawNotify())
 }
 
 // rawSerializable are the same statements on connections whose transactions are serializable, as
@@ -70,7 +74,7 @@ type rawSession struct {
 
 // openRaw opens a session whose releases notify a channel, or "" for none.
 func openRaw(ctx context.Context, d database, at Place, channel string) (*rawSession, error) {
-	names, err := dialect.NamesFor("")
+	names, err := sqltext.NamesFor("")
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +83,8 @@ func openRaw(ctx context.Context, d database, at Place, channel string) (*rawSes
 	if err != nil {
 		return nil, err
 	}
-	s := &rawSession{pool: pool{db}, returning: d.kind != durable.MariaDB}
-	texts := d.dialect().Statements(dialect.Spring7, names)
+	s := &rawSession{pool: pool{db}, returning: d.driver != "mysql"}
+	texts := sqltext.Of(d.dialect()).Statements(dialect.Spring7, names)
 	if s.acquire, err = prepare(ctx, db, d, texts.Acquire); err == nil {
 		s.remove, err = prepare(ctx, db, d, texts.Delete)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/sqllock/sqllock/dev/bench/internal/durable"
 )
@@ -28,13 +27,11 @@ func redislocks() []Contender {
 			Quick:    server.kind == durable.Redis,
 			Loads:    append([]string{tenKeys}, anything...),
 			Open: func(_ context.Context, at Place) (Session, error) {
-				options, err := redis.ParseURL(at.DSN)
+				client, err := redisClient(at)
 				if err != nil {
 					return nil, err
 				}
-				options.PoolSize = at.Connections
-				client := redis.NewClient(options)
-				return &redislockSession{client, redislock.New(client), at.TTL}, nil
+				return &redislockSession{redisPool{client}, redislock.New(client), at.TTL}, nil
 			},
 		})
 	}
@@ -42,7 +39,7 @@ func redislocks() []Contender {
 }
 
 type redislockSession struct {
-	client *redis.Client
+	redisPool
 	locker *redislock.Client
 	ttl    time.Duration
 }
@@ -71,7 +68,3 @@ func releasing(lock *redislock.Lock, err error) (Unlock, error) {
 	}
 	return lock.Release, nil
 }
-
-func (s *redislockSession) Connections() int { return int(s.client.PoolStats().TotalConns) }
-
-func (s *redislockSession) Close() error { return s.client.Close() }

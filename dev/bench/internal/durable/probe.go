@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // the driver for MariaDB
+	_ "github.com/go-sql-driver/mysql" // the driver for MariaDB and MySQL
 	_ "github.com/lib/pq"              // the driver for PostgreSQL
 
 	"github.com/sqllock/sqllock/internal/test/proc"
 )
 
-var drivers = map[string]string{Postgres: "postgres", MariaDB: "mysql"}
+var drivers = map[string]string{Postgres: "postgres", MariaDB: "mysql", OracleMySQL: "mysql"}
 
 // Ask opens a connection for the benchmark itself. A server without SQL is not asked.
 func (s *Server) Ask(question func(*sql.DB) error) error {
@@ -42,7 +42,7 @@ func (s *Server) Version(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	switch s.Kind {
-	case Postgres, MariaDB:
+	case Postgres, MariaDB, OracleMySQL:
 		return s.answer(ctx, "SELECT version()")
 	case Etcd:
 		return s.said(ctx, "GET /version HTTP/1.0\r\n\r\n", `"etcdserver":"`, `"`)
@@ -56,6 +56,8 @@ var durability = map[string]string{
 		WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'wal_sync_method')`,
 	MariaDB: `SELECT CONCAT('innodb_flush_log_at_trx_commit = ', @@innodb_flush_log_at_trx_commit,
 		', innodb_doublewrite = ', @@innodb_doublewrite, ', log_bin = ', @@log_bin)`,
+	OracleMySQL: `SELECT CONCAT('innodb_flush_log_at_trx_commit = ', @@innodb_flush_log_at_trx_commit,
+		', innodb_doublewrite = ', @@innodb_doublewrite, ', log_bin = ', @@log_bin, ', sync_binlog = ', @@sync_binlog)`,
 }
 
 // Durability returns the server's settings for durability, or "".

@@ -37,6 +37,13 @@ func mariadb(ctx context.Context) (recipe, error) {
 	return recipe{r.With("--innodb-log-file-size=96M").With(settings...), settings}, err // the recipe's file is smaller than the default
 }
 
+// oracleMySQL is Oracle's MySQL with its own defaults, a binary log among them that waits for the disk, too.
+func oracleMySQL(ctx context.Context) (recipe, error) {
+	r, err := server.DurableOracleMySQL(ctx)
+	settings := []string{"--max-connections=" + strconv.Itoa(many), "--innodb-buffer-pool-size=256M", "--skip-name-resolve"}
+	return recipe{r.With(settings...), settings}, err
+}
+
 // redis is Debian's. Without settings it has Redis's own defaults: a snapshot now and then, no log.
 // What was acknowledged since the last snapshot is lost in a crash.
 func redis(settings ...string) func(ctx context.Context) (recipe, error) {

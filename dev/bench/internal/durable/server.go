@@ -16,10 +16,12 @@ import (
 const (
 	Postgres    = "postgres"
 	MariaDB     = "mariadb"
+	OracleMySQL = "oracle-mysql"
 	Redis       = "redis"
 	RedisAlways = "redis-always" // waits for the disk, as the SQL servers do
 	SQLite      = "sqlite"
-	Etcd        = "etcd" // one member; its DSN is the URL of its clients
+	Files       = "files" // a directory
+	Etcd        = "etcd"  // one member; its DSN is the URL of its clients
 )
 
 // A Server is a running server.
@@ -40,6 +42,7 @@ func (s *Server) DSN(address string) string {
 var recipes = map[string]func(ctx context.Context) (recipe, error){
 	Postgres:    postgres,
 	MariaDB:     mariadb,
+	OracleMySQL: oracleMySQL,
 	Redis:       redis(),
 	RedisAlways: redis("--appendonly", "yes", "--appendfsync", "always"),
 	Etcd:        etcd,

@@ -87,7 +87,7 @@ func (a *Arena) admit(ctx context.Context, c contender.Contender) error {
 // provide starts a server or creates a directory, once.
 func (a *Arena) provide(ctx context.Context, kind string) error {
 	dir := filepath.Join(a.scratch.Dir, kind)
-	if kind == durable.SQLite {
+	if kind == durable.SQLite || kind == durable.Files {
 		a.dirs[kind] = dir
 		return os.MkdirAll(dir, 0o700)
 	}

@@ -24,6 +24,9 @@ type goal struct {
 const (
 	ourOpen        = "sqllock open/pgx"
 	ourOpenMariaDB = "sqllock open/mysql"
+	ourOpenOracle  = "sqllock open/mysql 9.7"
+	wakeMariaDB    = "sqllock open with wake/mysql"
+	wakeOracle     = "sqllock open with wake/mysql 9.7"
 	ourDefault     = "sqllock serializable/pgx"
 	ourAutocommit  = "sqllock autocommit/pgx"
 	ourHandOff     = "sqllock hand-off/pgx"
@@ -49,15 +52,25 @@ var goals = []goal{
 	{"64 workers, Open", "ahead of a redislock that waits for its disk", timesRival("pairs 64", ourOpen, durableRedis, 1)},
 	{"256 workers, Open", "ahead of a redislock that waits for its disk", timesRival("pairs 256", ourOpen, durableRedis, 1)},
 	{"64 workers, a pool of one's own", "over ≤ 2 connections", atMost("pairs 64", ourDefault, "connections", "%.0f", 1, 2)},
-	{"uncontended pair, Open, pgx", "≤ 1.15 × the raw statements", latency(ourOpen, "raw statements/pgx")},
+	{"uncontended pair, Open, pgx", "≤ 1.15 × the raw statements", latency(ourOpen, "raw statements/pgx", 1.15)},
+	{"uncontended pair, Open, lib/pq", "≤ 1.15 × the raw statements", latency("sqllock open/pq", "raw statements/pq", 1.15)},
+	{"uncontended pair, Open, MariaDB", "≤ 1.25 × the raw statements", latency(ourOpenMariaDB, "raw statements/mysql", 1.25)},
+	{"uncontended pair, Open, Oracle's MySQL", "≤ 1.3 × the raw statements", latency(ourOpenOracle, "raw statements/mysql 9.7", 1.3)},
+	{"uncontended pair, Open, SQLite", "≤ 1.4 × the raw statements", latency("sqllock open/sqlite", "raw statements/sqlite", 1.4)},
+	{"uncontended pair with Wake, MariaDB", "≤ 1.05 × without", latency(wakeMariaDB, ourOpenMariaDB, 1.05)},
+	{"uncontended pair with Wake, Oracle's MySQL", "≤ 1.05 × without", latency(wakeOracle, ourOpenOracle, 1.05)},
 	{"uncontended pair, Open, 1 ms between client and server", "p50 ≤ 3.3 ms", atMost("delay 1", ourOpen, "p50_us", "%.2f ms", 1e3, 3.3)},
 	{"1 000 waiters, Open, PostgreSQL: the server's processor", "≤ 50 ms/s", atMost("waiters", ourOpen, "cpu_ms_per_s", "%.0f ms/s", 1, 50)},
 	{"1 000 waiters, Open, MariaDB: the server's processor", "≤ 50 ms/s", atMost("waiters", ourOpenMariaDB, "cpu_ms_per_s", "%.0f ms/s", 1, 50)},
 	{"hand-off between processes, without notify", "p50 ≤ 15 ms", handOffWithin(0.5, "", 15)},
-	{"uncontended pair, Autocommit, pgx", "≤ 1.15 × the raw statements", latency(ourAutocommit, "raw statements/pgx")},
+	{"uncontended pair, Autocommit, pgx", "≤ 1.15 × the raw statements", latency(ourAutocommit, "raw statements/pgx", 1.15)},
 	{"one key, 30 workers, 1 ms hold, with HandOff (the option is for this)", "total ≤ 1.2 × the holds", holds},
 	{"hand-off between processes, p99, with notify", "≤ 5 ms", handOffWithin(0.99, "notify", 5)},
 	{"hand-off between processes, p99, without", "≤ 35 ms", handOffWithin(0.99, "", 35)},
+	{"hand-off with Wake, p50, MariaDB", "≤ 0.3 × without", handOffTimes(0.5, wakeMariaDB, ourOpenMariaDB, 0.3)},
+	{"hand-off with Wake, p99, MariaDB", "≤ 0.4 × without", handOffTimes(0.99, wakeMariaDB, ourOpenMariaDB, 0.4)},
+	{"hand-off with Wake, p50, Oracle's MySQL", "≤ 0.3 × without", handOffTimes(0.5, wakeOracle, ourOpenOracle, 0.3)},
+	{"hand-off with Wake, p99, Oracle's MySQL", "≤ 0.4 × without", handOffTimes(0.99, wakeOracle, ourOpenOracle, 0.4)},
 	{"1 000 waiters: WAL, row versions, log lines", "0, 0, 0", nothingWritten},
 	{"ten keys, one worker, Open, PostgreSQL", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpen, "sqllock open, single locks/pgx", 5)},
 	{"ten keys, one worker, Open, MariaDB", "≥ 5 × the loop of single locks", timesRival("ten keys 1", ourOpenMariaDB, "sqllock open, single locks/mysql", 5)},
@@ -147,14 +160,15 @@ func atMost(load, contender, value, format string, unit, most float64) func(*rec
 	}
 }
 
-func latency(ours, limit string) func(*record.File) (string, bool, bool) {
+// latency compares medians of the time of a pair.
+func latency(ours, limit string, most float64) func(*record.File) (string, bool, bool) {
 	return func(f *record.File) (string, bool, bool) {
 		a, okA := of(f, "pairs 1", ours, "p50_us")
 		b, okB := of(f, "pairs 1", limit, "p50_us")
 		if !okA || !okB {
 			return "", false, false
 		}
-		return fmt.Sprintf("%.2f × (%.0f µs, %.0f µs)", a/b, a, b), a <= 1.15*b, true
+		return fmt.Sprintf("%.2f × (%.0f µs, %.0f µs)", a/b, a, b), a <= most*b, true
 	}
 }
 
@@ -184,6 +198,19 @@ func handOffWithin(q float64, word string, most float64) func(*record.File) (str
 			got += fmt.Sprintf("; limit, bare statements: %.1f ms", handOffs(s, q))
 		}
 		return got, met, name != ""
+	}
+}
+
+// handOffTimes compares quantiles of two contenders.
+func handOffTimes(q float64, ours, than string, most float64) func(*record.File) (string, bool, bool) {
+	return func(f *record.File) (string, bool, bool) {
+		a, okA := f.Find("hand-off", ours)
+		b, okB := f.Find("hand-off", than)
+		if !okA || !okB || len(a.Samples()) == 0 || len(b.Samples()) == 0 {
+			return "", false, false
+		}
+		x, y := handOffs(a, q), handOffs(b, q)
+		return fmt.Sprintf("%.2f × (%.1f ms, %.1f ms)", x/y, x, y), x <= most*y, true
 	}
 }
 

@@ -38,7 +38,7 @@ func plain(text func(*record.File) string) func(*record.File, string, string) (s
 }
 
 var titles = map[string]string{
-	durable.Postgres: "PostgreSQL", durable.MariaDB: "MariaDB", durable.SQLite: "SQLite",
+	durable.Postgres: "PostgreSQL", durable.MariaDB: "MariaDB", durable.OracleMySQL: "Oracle's MySQL", durable.SQLite: "SQLite", durable.Files: "files",
 	durable.Redis: "Redis", durable.RedisAlways: "Redis, appendfsync always", durable.Etcd: "etcd",
 }
 
@@ -80,7 +80,8 @@ var families = []struct {
 }{
 	{titles[durable.Postgres], []string{durable.Postgres}},
 	{titles[durable.MariaDB], []string{durable.MariaDB}},
-	{titles[durable.SQLite], []string{durable.SQLite}},
+	{titles[durable.OracleMySQL], []string{durable.OracleMySQL}},
+	{"SQLite, and files", []string{durable.SQLite, durable.Files}},
 	{titles[durable.Redis], []string{durable.Redis, durable.RedisAlways}},
 }
 
