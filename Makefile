@@ -9,7 +9,7 @@ GORELEASER = GOWORK=off $(GO) tool -modfile=dev/tools/release/go.mod goreleaser
 WITH_SERVERS = $(GO) run ./internal/test/dbtest/cmd/withservers
 # The modules beside the root's, but those of tools alone.
 MODULES = $(filter-out dev/tools dev/tools/release dev/tools/workflows,$(patsubst %/go.mod,%,$(shell find */ -name go.mod -not -path '*/testdata/*')))
-COMPILE = $(GO) list $(RACE) -export -test -deps ./...
+COMPILE = $(GO) list -export -test -deps ./...
 # SQLite is C that was translated to Go. The race detector and its checks of pointers make that
 # several times slower, and cannot find a race of ours in it.
 RACE = -race -gcflags=modernc.org/...=-race=false
@@ -21,31 +21,31 @@ help: ## show this help
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 26
 
 # Tests must not depend on each other's order, so it is random. Go does not cache the results
-# of a shuffled run either, which do depend on the servers. Tests mostly wait for a
-# time-to-live to end, so more tests and packages run at once than there are cores.
-# Two cores spend half of the time on compiling. So the program that starts
-# the servers is compiled with the race detector, too, from the same packages; and vet is left to
-# .ci/run. Compiling ends before the first test begins, since it would leave little of two cores to
-# tests in real time.
+# of a shuffled run either, which do depend on the servers. Most tests wait for a database, so there are more of them
+# at once than processors, and not more than these carry. Vet is left to .ci/run. Compiling ends before the first test
+# begins, since it would leave little of two cores to tests in real time.
 # SQLLOCK_SERVERS=postgres,mysql starts only these servers.
 # At the end gotestsum lists the failed tests, and then the slowest.
+PROCESSORS := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
+PARALLEL = -p=$(PROCESSORS) -parallel=$$((8 * $(PROCESSORS)))
 SLOWEST = $(GOTESTSUM) tool slowest --num=25
-TEST = $(GOTESTSUM) --format=standard-quiet --jsonfile=bin/tests.json --post-run-command='$(SLOWEST)' -- $(RACE) -shuffle=on -vet=off -p=3 -parallel=24 -timeout=2h $(TESTFLAGS) ./...
-WITH_SERVERS_RACE = $(GO) run $(RACE) ./internal/test/dbtest/cmd/withservers
+TEST = $(GOTESTSUM) --format=standard-quiet --jsonfile=bin/tests.json --post-run-command='$(SLOWEST)' -- -shuffle=on -vet=off $(PARALLEL) -timeout=2h $(TESTFLAGS) ./...
+
+# The race detector watches the packages whose goroutines meet. Elsewhere, and in each further cell of the contract, it
+# would see the same ones again, several times slower.
+MEET = ./adapters/httplock ./cmd/sqllock/internal/exec ./drivers/... $(shell $(GO) list ./internal/... | grep -v /internal/test/) \
+	./internal/test/registry ./internal/test/servers ./monitor/page ./sqllocktest ./sync/...
 
 # A simulation that fails beside other tests is named at the end: its own output has scrolled away.
 beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate WORLDS=$(2) TWICE=$(3) PROCESSES=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
 
-# The race detector needs cgo, which .ci/run has off for all else.
-test test-all test-sqlite test-servers test-servers-all: export CGO_ENABLED = 1
-
-# Without the worlds of make simulate: these need all packages compiled once more, Go's own and SQLite too, without
-# the race detector and with another runtime. The few that the tests run themselves do not.
+# Without the worlds of make simulate: these need all packages compiled once more, Go's own and SQLite too, with
+# another runtime. The few that the tests run themselves do not.
 .PHONY: test
-test: cc test-servers ## run the tests with the race detector on every available database (9 minutes)
+test: test-servers ## run the tests on every available database (5 to 9 minutes)
 
 .PHONY: test-all
-test-all: cc ## the same with all cells of the matrix, and the failure tests (15 minutes)
+test-all: ## the same with all cells of the matrix, and the failure tests (15 minutes)
 	$(call beside,test-servers-all,300,100)
 
 # LOADED=test-servers-all runs all cells, without the worlds of make simulate, which need no load; BESIDE=16 starts more loops.
@@ -55,20 +55,23 @@ BESIDE ?= 8
 test-loaded: ## run make test beside eight busy loops and a compiler (LOADED=test-servers-all for all cells)
 	.ci/loaded $(BESIDE) $(MAKE) --no-print-directory $(LOADED)
 
-.PHONY: test-sqlite
-test-sqlite: cc ## run what SQLite can show, for the loop of a change (3 minutes)
-	$(GO) test $(RACE) -vet=off $(TESTFLAGS) ./...
+# It needs cgo, which .ci/run has off for all else.
+.PHONY: test-race
+test-race: export CGO_ENABLED = 1
+test-race: cc ## run the tests of goroutines that meet with the race detector, on SQLite and the servers that run (4 minutes)
+	$(GO) test $(RACE) -shuffle=on -vet=off $(PARALLEL) -timeout=1h $(TESTFLAGS) $(MEET)
 
+# Without cgo, as in .ci/run and in what is released. With one setting for all, Go compiles each package once.
 .PHONY: test-servers test-servers-all compile
+test test-all test-servers test-servers-all compile: export CGO_ENABLED = 0
 compile:
 	-@$(COMPILE) >/dev/null 2>&1 # what runs the tests reports its errors
 test-servers: compile
-	$(WITH_SERVERS_RACE) -- $(TEST)
+	$(WITH_SERVERS) -- $(TEST)
 test-servers-all: compile
-	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS_RACE) -then '$(GO) -C dev/reliability test $(RACE) -count=1 -shuffle=on -timeout=30m .' -- $(TEST)
+	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS) -then '$(GO) -C dev/reliability test -count=1 -shuffle=on -timeout=30m .' -- $(TEST)
 
-# Without the race detector, which makes it many times slower and shuffles what runs next, and with
-# changes to Go's runtime, so that a seed has one history. It needs the processor alone, so it runs
+# With changes to Go's runtime, so that a seed has one history. It needs the processor alone, so it runs
 # beside tests that wait for servers, and lets these go first.
 # SEED=86,443 repeats worlds, CHANGES=… one that was made simpler; SIMULATE=30m runs for longer;
 # WORLDS=300 runs so many from seed 1 on, or from FROM on, in place of a time; TWICE=100 runs so many of these
@@ -135,13 +138,11 @@ test-interop: ## run the tests with Spring's own locks (needs a JDK and Maven)
 .PHONY: test-adapters
 test-adapters: ## run the adapters with the libraries that they are for (1 minute)
 	$(GO) -C adapters/cron test $(TESTFLAGS) ./...
-	SQLLOCK_SERVERS=postgres,mysql SQLLOCK_REQUIRE=postgres,mysql $(WITH_SERVERS) -then '$(GO) -C adapters/river test $(TESTFLAGS) ./...' -- $(GO) -C adapters/tests test $(TESTFLAGS) ./...
-	SQLLOCK_SERVERS=postgres,mysql SQLLOCK_REQUIRE=postgres,mysql CGO_ENABLED=0 $(WITH_SERVERS) -- $(GO) -C adapters/orm test $(TESTFLAGS) ./...
+	SQLLOCK_SERVERS=postgres,mysql SQLLOCK_REQUIRE=postgres,mysql CGO_ENABLED=0 $(WITH_SERVERS) -then '$(GO) -C adapters/river test $(TESTFLAGS) ./...' -- $(GO) -C adapters/tests test $(TESTFLAGS) ./...
 
 .PHONY: test-examples
 test-examples: ## run the examples, and compare what they print (1 minute)
 	$(GO) -C examples test $(TESTFLAGS) ./...
-	$(GO) -C examples/service test $(TESTFLAGS) ./...
 
 # Ctrl-C reaches the instances, too; the second wait is for them to end.
 .PHONY: example
@@ -191,7 +192,7 @@ contention: ## have processes compete for locks, ours and others', and update de
 	$(GO) -C dev/bench run . report -in $(subst $(space),$(comma),$(CONTENDED:%=../../%)) -doc CONTENTION.md -pictures ../../docs/pictures
 
 .PHONY: bench-smoke
-bench-smoke: ## check that all contenders and loads of the benchmark work (1 minute)
+bench-smoke: ## check that all contenders and loads of the benchmark work (two minutes)
 	$(GO) -C dev/bench run . smoke
 
 .PHONY: cross

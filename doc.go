@@ -12,12 +12,12 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer lease.Unlock(ctx)
-//	work(lease.Context())
+//	err = work(lease.Context())
+//	return errors.Join(err, lease.Unlock(ctx)) // ErrLockLost if it was lost meanwhile
 //
 // Open makes a small pool of its own. To use a pool that the application has, call
 // [NewRepository] and [NewRegistry]. The command `sqllock migrate up` or migrations.Up
-// creates the table; the option Migrate of Open calls the latter.
+// creates the table; sqlitelock.Open calls the latter, the other Opens with the option Migrate.
 //
 // # What a lock is
 //
@@ -67,9 +67,9 @@
 // Callers of one key in one registry queue in the order of arrival. The first of them tries
 // to acquire. If the lock is taken it polls the row, at least every
 // [RegistryOptions.IdleBetweenTries] and when the row expires, and tries again when the row is
-// free. A poll writes nothing, and one statement serves all waiters of a repository. On
-// PostgreSQL a [Waker] can wake it at the release. With sqlitelock.Open it polls when the file is
-// written to, and seldom otherwise. Between processes there is an order
+// free. A poll writes nothing, and one statement serves all waiters of a repository. The
+// option Wake of Open, or on PostgreSQL a [Waker], wakes it at the release. With sqlitelock.Open it
+// polls when the file is written to, and seldom otherwise. Between processes there is an order
 // only with [RegistryOptions.Fair].
 //
 // # More than one

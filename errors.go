@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/clientid"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 )
@@ -25,9 +25,9 @@ var (
 	// [Lease.Context] ends. Spring throws a ConcurrentModificationException.
 	ErrLockLost = failure.ErrLockLost
 
-	// ErrDatabase is returned for every error of the database that has no meaning for
-	// locks: it cannot be reached, does not answer, or one of the two below. errors.As finds
-	// the driver's own error in it. The first line of its text says what to try, where that is
+	// ErrDatabase is returned if the database cannot be reached, does not answer, or refuses
+	// a statement. ErrSchema and ErrReadOnly are kinds of it. errors.As finds the driver's own
+	// error in it. The first line of its text says what to try, where that is
 	// known, and the driver's text follows on the next one.
 	ErrDatabase = failure.ErrDatabase
 
@@ -45,7 +45,8 @@ var (
 	ErrPinned = failure.ErrPinned
 
 	// ErrInvalid is returned for bad input: an empty or over-long key, region, prefix or
-	// client id, a duration out of range. Nothing was done.
+	// client id, a duration out of range; and for a server, session or transaction that
+	// cannot be used: see [NewRepository] and [Lease.Guard]. Nothing was acquired.
 	ErrInvalid = failure.ErrInvalid
 
 	// ErrNotHeld is returned by a lease after Unlock, by a nil lease, and by
@@ -78,7 +79,7 @@ type HeldError struct {
 	Left time.Duration
 	// Process is the process that Holder belongs to, as it has named itself: see
 	// [RegistryOptions].Application. It is the zero value if it is not known. A caller asks the
-	// database once in five minutes for each process, and only if the lock has been held for a second: while it
+	// database once in five minutes for each process, more often for one that has not named itself yet, and only if the lock has been held for a second: while it
 	// waits, or before a single try returns.
 	Process Process
 	// Pinned is the transaction that has the row locked, if Left is 0: the lease is over, and the row cannot be acquired
@@ -94,7 +95,7 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	text := fmt.Sprintf("%v: %q", ErrNotAcquired, e.Key)
 	switch {
-	case dialect.IsKept(e.Holder):
+	case clientid.IsKept(e.Holder) && e.Left > 0:
 		text += fmt.Sprintf(" stays taken for another %v: %s has finished, and its minimum hold lasts", e.left(), e.owner())
 	case e.Pinned != (Pin{}):
 		text += fmt.Sprintf(" was held by %s; its lease is over, and its row is %v", e.owner(), e.Pinned)
@@ -138,7 +139,7 @@ func (e *HeldError) Unwrap() []error {
 
 // heldError makes a HeldError of a wait that cause has ended, or of a try.
 func heldError(key, holder string, left, waited time.Duration, process string, pin locktable.Pin, cause error) error {
-	return &HeldError{Key: key, Holder: holder, Left: left, Process: processOf(process), Pinned: Pin(pin), Waited: waited, cause: cause}
+	return &HeldError{Key: key, Holder: holder, Left: left, Process: parseProcess(process), Pinned: Pin(pin), Waited: waited, cause: cause}
 }
 
 // invalid makes an ErrInvalid.

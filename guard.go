@@ -49,8 +49,8 @@ type Tx interface {
 // another lose no lease if each is shorter than TTL / 2, however many leases there are.
 //
 // Guard returns [ErrLockLost] if the lease is lost, [ErrNotHeld] after Unlock, and an [ErrDatabase] if the statement failed.
-// After any error roll tx back at once: it may have the next holder's row locked until then. ctx, or the Deadline after such a
-// renewal if that is earlier, limits the call.
+// After any error roll tx back at once: a Guard that had to wait, and is refused, has the next holder's row locked until then, so
+// that the next holder cannot renew it. ctx, or the Deadline after such a renewal if that is earlier, limits the call.
 func (l *Lease) Guard(ctx context.Context, tx Tx) error {
 	return l.held().Guard(ctx, locktable.OverSQL(tx))
 }

@@ -1,12 +1,14 @@
 package sqllock_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sqllock/sqllock/internal/test/check"
@@ -26,7 +28,7 @@ func TestImports(t *testing.T) {
 	t.Parallel()
 	rows := readImportRows(t)
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		for _, line := range goListFor(t, system, `{{.ImportPath}} {{join .Imports " "}}`, "./...") {
+		for _, line := range check.Value(goList(system, `{{.ImportPath}} {{join .Imports " "}}`))(t) {
 			fields := strings.Fields(line)
 			pkg := relative(fields[0])
 			allowed, ok := rowOf(rows, pkg)
@@ -48,10 +50,10 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	allowed := []string{
 		"github.com/jmoiron/sqlx", "github.com/jmoiron/sqlx/reflectx", ".", "dialect", "observe",
-		"internal/batch", "internal/bounded", "internal/engine", "internal/expiring", "internal/failure", "internal/jitter", "internal/locktable", "internal/lru",
-		"internal/fair", "internal/transaction", "internal/waits",
+		"internal/batch", "internal/bounded", "internal/clientid", "internal/dbcall", "internal/engine", "internal/expiring", "internal/failure", "internal/jitter", "internal/locktable", "internal/lru",
+		"internal/fair", "internal/names", "internal/poll", "internal/probe", "internal/report", "internal/seatkey", "internal/sqltext", "internal/stmt", "internal/transaction", "internal/turns",
 	}
-	for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, ".")[0]) {
+	for _, dep := range dependencies(t)["."] {
 		if isExternal(dep) && !slices.Contains(allowed, relative(dep)) {
 			t.Errorf("sqllock links %s", dep)
 		}
@@ -65,15 +67,19 @@ func TestNoLinks(t *testing.T) {
 	const migrations, migrate = module + "/migrations", "github.com/golang-migrate/migrate/v4"
 	const fsnotify = "github.com/fsnotify/fsnotify" // wakes waiters on SQLite
 	for pkg, forbidden := range map[string][]string{
-		"./drivers/pgxlock":    {pq, mysql, sqlite, migrations, migrate, fsnotify},
-		"./drivers/pqlock":     {pgx, mysql, sqlite, migrations, migrate, fsnotify}, // but pgconn, the lower half of pgx, for wake-ups
-		"./drivers/mysqllock":  {pgx, pgx + "/pgconn", pq, sqlite, migrations, migrate, fsnotify},
-		"./drivers/sqlitelock": {pgx, pgx + "/pgconn", pq, mysql}, // it links migrations: it creates its file and the tables in it
-		"./migrations":         {module},
-		"./drivers/notify":     {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", migrations},
-		"./sqllocktest":        {module + "/internal/test/dbtest", "github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql", fsnotify},
+		"drivers/pgxlock":    {pq, mysql, sqlite, migrations, migrate, fsnotify},
+		"drivers/pqlock":     {pgx, mysql, sqlite, migrations, migrate, fsnotify}, // but pgconn, the lower half of pgx, for wake-ups
+		"drivers/mysqllock":  {pgx, pgx + "/pgconn", pq, sqlite, migrations, migrate, fsnotify},
+		"drivers/sqlitelock": {pgx, pgx + "/pgconn", pq, mysql}, // it links migrations: it creates its file and the tables in it
+		"migrations":         {module},
+		"drivers/notify":     {"github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/stdlib", migrations},
+		"sqllocktest":        {module + "/internal/test/dbtest", "github.com/lib/pq", "github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql", fsnotify},
 	} {
-		for _, dep := range strings.Fields(goList(t, `{{join .Deps " "}}`, pkg)[0]) {
+		deps, ok := dependencies(t)[pkg]
+		if !ok {
+			t.Errorf("there is no package %s", pkg)
+		}
+		for _, dep := range deps {
 			if slices.Contains(forbidden, dep) {
 				t.Errorf("%s links %s", pkg, dep)
 			}
@@ -113,8 +119,12 @@ func main() {
 func TestNoObserverIsLinked(t *testing.T) {
 	t.Parallel()
 	mod := check.Value(os.ReadFile("go.mod"))(t)
-	all := append(goList(t, "{{.ImportPath}}", "-deps", "./..."), string(mod))
-	for _, one := range all {
+	all := []string{string(mod)}
+	for _, deps := range dependencies(t) {
+		all = append(all, deps...)
+	}
+	slices.Sort(all)
+	for _, one := range slices.Compact(all) {
 		for _, forbidden := range []string{"opentelemetry", "prometheus", module + "/monitor/otel", module + "/monitor/dashboard"} {
 			if strings.Contains(one, forbidden) {
 				t.Errorf("%s in %s", forbidden, one)
@@ -128,13 +138,11 @@ func TestNoObserverIsLinked(t *testing.T) {
 func TestThePageIsLinkedByItsUsersAlone(t *testing.T) {
 	t.Parallel()
 	parts := []string{module + "/monitor/page", module + "/internal/listing", "html/template"}
-	for _, line := range goList(t, `{{.ImportPath}} {{join .Deps " "}}`, "./...") {
-		fields := strings.Fields(line)
-		pkg := relative(fields[0])
+	for pkg, deps := range dependencies(t) {
 		if pkg == "monitor/page" || strings.HasPrefix(pkg, "internal/listing") || strings.HasPrefix(pkg, "cmd/sqllock/internal/cli") || strings.HasPrefix(pkg, "cmd/") {
 			continue
 		}
-		for _, dep := range fields[1:] {
+		for _, dep := range deps {
 			if slices.Contains(parts, dep) {
 				t.Errorf("%s links %s", pkg, dep)
 			}
@@ -193,17 +201,26 @@ func matches(list []string, path string) bool {
 	})
 }
 
-// goList returns a line for each package, on this system.
-func goList(t *testing.T, format string, packages ...string) []string {
+var listed = sync.OnceValues(func() (map[string][]string, error) {
+	lines, err := goList(runtime.GOOS, `{{.ImportPath}} {{join .Deps " "}}`)
+	all := make(map[string][]string)
+	for _, line := range lines {
+		fields := strings.Fields(line)
+		all[relative(fields[0])] = fields[1:]
+	}
+	return all, err
+})
+
+// dependencies returns what each package of this module links, on this system.
+func dependencies(t *testing.T) map[string][]string {
 	t.Helper()
-	return goListFor(t, runtime.GOOS, format, packages...)
+	return check.Value(listed())(t)
 }
 
-// goListFor returns a line for each package, on the system.
-func goListFor(t *testing.T, system, format string, packages ...string) []string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-f", format}, packages...)...)
+// goList returns a line for each package of this module, on a system.
+func goList(system, format string) ([]string, error) {
+	cmd := exec.CommandContext(context.Background(), "go", "list", "-f", format, "./...")
 	cmd.Env = append(os.Environ(), "GOOS="+system)
-	out := check.Value(cmd.Output())(t)
-	return strings.Split(strings.TrimSpace(string(out)), "\n")
+	out, err := cmd.Output()
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), err
 }

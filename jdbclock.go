@@ -85,8 +85,8 @@ const forever time.Duration = -1
 // Lock acquires the lock, waiting for as long as ctx lasts. The context of the lease is
 // made from ctx. Use [JdbcLock.TryLockFor] to limit the wait without limiting the work.
 //
-// If ctx ends first, the error is an [ErrNotAcquired] and ctx's own. An [ErrDatabase] ends the
-// wait at once, unless [RegistryOptions.WaitThroughOutages] is set, and so does [ErrClosed]. If
+// If ctx ends first, the error is an [ErrNotAcquired] and ctx's own, or an [ErrDatabase] and
+// ctx's own if the database did not answer or was failing then. An [ErrDatabase] ends the wait at once, unless [RegistryOptions.WaitThroughOutages] is set, and so does [ErrClosed]. If
 // the database does not answer the first caller of a key in this registry, the callers that
 // wait behind it get the same error. After any error, the caller does not hold the lock.
 //

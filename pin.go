@@ -28,6 +28,6 @@ func (r *Repository) Pin(ctx context.Context, key string) (pin Pin, ok bool) {
 	if err != nil {
 		return Pin{}, false
 	}
-	found, ok := r.table.Pin(ctx, lockKey)
+	found, ok := r.table.Pins.Pin(ctx, lockKey)
 	return Pin(found), ok
 }

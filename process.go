@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/names"
 )
 
 // A Process is a process as it calls itself in the table of names: see
@@ -44,8 +45,8 @@ func (p Process) String() string {
 	return text + "pid " + strconv.Itoa(p.PID)
 }
 
-// processOf returns the process that has written a text to the table of names, or the zero Process for "".
-func processOf(text string) (p Process) {
+// parseProcess returns the process that has written a text to the table of names, or the zero Process for "".
+func parseProcess(text string) (p Process) {
 	_ = json.Unmarshal([]byte(text), &p) // a version that writes something else is not known
 	return p
 }
@@ -73,7 +74,7 @@ func nameOfProcess(p Process) string {
 	for most := 2 * longest; ; most-- {
 		host, own := min(most, longest), max(most-longest, 0)
 		text, _ := json.Marshal(Process{Host: shortened(p.Host, host), PID: p.PID, Application: shortened(p.Application, own), Version: shortened(p.Version, own)})
-		if locktable.NameFits(string(text)) {
+		if names.Fits(string(text)) {
 			return string(text)
 		}
 	}
@@ -97,18 +98,18 @@ var program = sync.OnceValues(func() (name, version string) {
 // itself.
 func (r *Repository) knownProcess(holder, own string) Process {
 	if r.table.IsOwn(holder) {
-		return processOf(own)
+		return parseProcess(own)
 	}
-	return processOf(r.table.KnownProcess(holder))
+	return parseProcess(r.table.Names.KnownProcess(holder))
 }
 
 // peeked returns a row that was read for a key, with the process that holds it. A key in UUID form may be what stands in
 // LOCK_KEY, of a key that the table of names has.
 func (r *Repository) peeked(ctx context.Context, key string, read locktable.Row) Row {
 	row := rowOf(read)
-	row.Process = processOf(r.table.Process(ctx, read))
+	row.Process = parseProcess(r.table.Names.Process(ctx, read))
 	if row.Key = key; uuidForm.MatchString(key) {
-		row.Key = r.table.NamesOf(ctx, []locktable.Row{read}).Key(read)
+		row.Key = r.table.Names.Of(ctx, []locktable.Row{read}).Key(read)
 	}
 	return row
 }
@@ -118,10 +119,10 @@ func (r *Repository) named(ctx context.Context, read []locktable.Row, err error)
 	if err != nil {
 		return nil, failure.Of(err, "")
 	}
-	names, rows := r.table.NamesOf(ctx, read), make([]Row, len(read))
+	named, rows := r.table.Names.Of(ctx, read), make([]Row, len(read))
 	for i, row := range read {
 		rows[i] = rowOf(row)
-		rows[i].Key, rows[i].Process = names.Key(row), processOf(names.Process(row))
+		rows[i].Key, rows[i].Process = named.Key(row), parseProcess(named.Process(row))
 	}
 	return rows, nil
 }

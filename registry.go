@@ -13,7 +13,7 @@ import (
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/internal/waits"
+	"github.com/sqllock/sqllock/internal/report"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -155,9 +155,11 @@ type RegistryOptions struct {
 // Package notify has one for PostgreSQL. One Waker serves any number of registries. All
 // methods must be safe for concurrent use.
 type Waker interface {
-	// Watch subscribes to a topic, which stands for the row of one lock (see
-	// dialect.Names.Topic). After it has returned, wake gets a value when the lock is
-	// released. A value that was not received yet stands for all that would follow, and
+	// Watch subscribes to a topic, which stands for the row of one lock: it is the payload that is
+	// notified on dialect.Channel when the row is deleted, which is the name of the lock table in
+	// lower case and without a schema, the region and LOCK_KEY, separated by tabs.
+	//
+	// After Watch has returned, wake gets a value when the lock is released. A value that was not received yet stands for all that would follow, and
 	// one may come without a release. Watch must not block. wake is never closed.
 	//
 	// stop ends the subscription. It is called once.
@@ -171,16 +173,21 @@ type Waker interface {
 // of them talks to the database. Two registries of one process exclude each other as two
 // processes do.
 //
-// There is a goroutine while there are leases that are renewed, and for up to a third of their time-to-live after that, and one
-// while rows may be left of callers that the database has not answered; Close ends them. Other goroutines last as long as the statement that they send, or the report of a long wait. Timers end
-// with the leases and waits they belong to. All methods are safe for concurrent use.
+// A registry has up to three kinds of goroutines, which Close ends:
+//
+//   - one for each time-to-live of leases that are renewed, while there are such leases and for up to a third of it after that;
+//   - one while rows may be left of callers that the database has not answered;
+//   - one on PostgreSQL while the rows of busy keys stay after their release, and for up to half a minute after that.
+//
+// Other goroutines last as long as the statement that they send, or the report of a long wait. Timers end with the leases
+// and waits they belong to. All methods are safe for concurrent use.
 type Registry struct {
 	repository *Repository
 	locks      *engine.Locks
 	idle       time.Duration // IdleBetweenTries
 	onClose    func() error
 	observers  []*observe.Observer
-	waits      *waits.Tracker
+	waits      *report.Tracker
 	releasing  chan struct{} // has one value while a call of Close releases
 }
 
@@ -202,10 +209,11 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 		return nil, err
 	}
 	if fixedTTL != 0 && o.TTL != fixedTTL {
-		return nil, invalid("TTL %v: without the column EXPIRED_AFTER it must be that of RepositoryOptions, %v (`sqllock migrate up --layout spring7` adds it, if no Spring before 7 uses the table)", o.TTL, fixedTTL)
+		return nil, invalid("TTL %v: without the column EXPIRED_AFTER it must be that of RepositoryOptions, %v (`%s --layout spring7` adds it, if no Spring before 7 uses the table)",
+			o.TTL, fixedTTL, repository.table.MigrateUp())
 	}
 	if o.Fair {
-		if err := repository.table.CheckTurns(); err != nil {
+		if err := repository.table.Turns.Check(); err != nil {
 			return nil, failure.Of(err, "")
 		}
 	}
@@ -215,7 +223,7 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	}
 	all := joined(repository.observers, o.Observers)
 	process := o.process()
-	tracker := waits.New(o.ReportWaitAfter, all, func(holder string) string { return repository.knownProcess(holder, process).String() }, o.DisableNames)
+	tracker := report.NewTracker(o.ReportWaitAfter, all, func(holder string) string { return repository.knownProcess(holder, process).String() }, o.DisableNames)
 	return &Registry{
 		onClose:    onClose,
 		releasing:  make(chan struct{}, 1),
@@ -231,11 +239,11 @@ func NewRegistry(repository *Repository, opts *RegistryOptions) (*Registry, erro
 	}, nil
 }
 
-// init opens the doors of the engine and of the waits for the packages of this module that stand on the root.
+// init lets the packages of this module that stand on the root unwrap its values.
 func init() {
 	engine.LocksOf = func(registry any) *engine.Locks { return registry.(*Registry).locks }
 	engine.TableOf = func(repository any) *locktable.Table { return repository.(*Repository).table }
-	waits.Of = func(registry any) *waits.Tracker { return registry.(*Registry).waits }
+	report.TrackerOf = func(registry any) *report.Tracker { return registry.(*Registry).waits }
 	engine.UseOf = func(lease any) *engine.Use { return lease.(*Lease).held() }
 }
 
@@ -494,8 +502,8 @@ func (r *Registry) Waiting() map[string]int {
 }
 
 // DeleteExpired removes the expired rows of the region, of all clients, and returns how
-// many there were. An attempt to acquire takes over an expired row by itself. DeleteExpired
-// is for keys that are not used again.
+// many there were: those of leases that are over, and those of busy keys that are free (see [Row.Released]). An attempt
+// to acquire takes over an expired row by itself. DeleteExpired is for keys that are not used again.
 func (r *Registry) DeleteExpired(ctx context.Context) (int64, error) {
 	if err := r.locks.CheckOpen(); err != nil {
 		return 0, err

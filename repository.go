@@ -14,9 +14,12 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/clientid"
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/sqltext"
+	"github.com/sqllock/sqllock/internal/turns"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -158,7 +161,7 @@ type RepositoryOptions struct {
 	// Notify makes releases notify the processes that wait for the lock, which then need
 	// not wait for their next poll: see [Waker]. It is for PostgreSQL alone, where the
 	// DELETE of a row notifies without a further round trip. Set it in all processes that
-	// release, or give the table the trigger of docs/waiting.md instead.
+	// release, or give the table the triggers of docs/waiting.md instead.
 	Notify bool
 
 	// Unverified, if true, permits a server that sqllock does not support, such as CockroachDB. It speaks the
@@ -169,7 +172,7 @@ type RepositoryOptions struct {
 }
 
 // complete checks the options and fills in the defaults.
-func (o *RepositoryOptions) complete(d dialect.Dialect) error {
+func (o *RepositoryOptions) complete(d sqltext.Dialect) error {
 	if o.Region == "" {
 		o.Region = DefaultRegion
 	}
@@ -185,12 +188,12 @@ func (o *RepositoryOptions) complete(d dialect.Dialect) error {
 	case o.Layout < 0 || o.Layout > dialect.Spring6:
 		return invalid("unknown layout %d", o.Layout)
 	case o.ClientID != "" && !clientForm.MatchString(o.ClientID):
-		return invalid("client id %q: it has 1 to %d characters out of letters, digits and . _ : -", o.ClientID, locktable.MaxClientID)
+		return invalid("client id %q: it has 1 to %d characters out of letters, digits and . _ : -", o.ClientID, clientid.Max)
 	case o.Acquirers != nil && o.Isolation != Serializable:
 		return invalid("Acquirers: they are serializable, and the isolation is %v", o.Isolation)
 	case o.Acquirers != nil && d.Embedded:
 		return invalid("Acquirers: they are for PostgreSQL and MariaDB, not for %s", d.Name)
-	case o.MultiStatements && d.Name != dialect.MySQL().Name:
+	case o.MultiStatements && d.Name != sqltext.MySQL().Name:
 		return invalid("MultiStatements: it is for MySQL and MariaDB, not for %s", d.Name)
 	case o.Notify && !d.Notifies:
 		return invalid("Notify: %s cannot notify", d.Name)
@@ -201,11 +204,11 @@ func (o *RepositoryOptions) complete(d dialect.Dialect) error {
 	return checkText("region", o.Region, maxRegion)
 }
 
-var clientForm = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9._:-]{1,%d}$`, locktable.MaxClientID))
+var clientForm = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9._:-]{1,%d}$`, clientid.Max))
 
 // names returns the names of the tables that the options ask for.
-func (o *RepositoryOptions) names() (dialect.Names, error) {
-	names, err := dialect.NamesFor(o.Prefix)
+func (o *RepositoryOptions) names() (sqltext.Names, error) {
+	names, err := sqltext.NamesFor(o.Prefix)
 	if err != nil {
 		return names, invalid("%w", err)
 	}
@@ -230,7 +233,9 @@ func (o *RepositoryOptions) onFallback() func(reason error) {
 	told := slices.DeleteFunc(slices.Clone(o.Observers), func(one *observe.Observer) bool { return one == nil || one.Fallback == nil })
 	return func(reason error) {
 		for _, one := range told {
-			one.Fallback(context.Background(), observe.Fallback{Reason: reason, OutOfTurn: errors.Is(reason, locktable.ErrOutOfTurn)})
+			one.Fallback(context.Background(), observe.Fallback{
+				Reason: reason, OutOfTurn: errors.Is(reason, turns.ErrOutOfTurn), Unwoken: errors.Is(reason, locktable.ErrUnwoken),
+			})
 		}
 	}
 }
@@ -245,7 +250,7 @@ func (o *RepositoryOptions) onFallback() func(reason error) {
 //
 // The limits of its statements:
 //   - A statement that lost a race (a serialization failure, a deadlock) is sent again, with
-//     pauses, until ctx ends.
+//     pauses, until ctx ends; one that acquires, ten times, after which it has not acquired.
 //   - A statement whose connection broke before the answer came is sent again, on another one.
 //   - A statement about a row that a transaction has pinned (see [Lease.Guard]) returns
 //     [ErrPinned] after about a second, a deletion after three.
@@ -294,10 +299,11 @@ func NewRepository[DB *sql.DB | *sqlx.DB](ctx context.Context, db DB, d dialect.
 	if opts != nil {
 		o = *opts
 	}
-	if pool == nil || d.Classify == nil {
+	texts := sqltext.Of(d)
+	if pool == nil || texts.Name == "" {
 		return nil, invalid("a repository needs a database and a dialect")
 	}
-	if err := o.complete(d); err != nil {
+	if err := o.complete(texts); err != nil {
 		return nil, err
 	}
 	names, err := o.names()
@@ -305,7 +311,7 @@ func NewRepository[DB *sql.DB | *sqlx.DB](ctx context.Context, db DB, d dialect.
 		return nil, err
 	}
 	table, err := locktable.Open(ctx, locktable.Config{
-		DB: pool, Dialect: d, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(), Unverified: o.Unverified,
+		DB: pool, Dialect: texts, Names: names, Region: o.Region, ClientID: o.ClientID, Layout: o.Layout, ASCII: o.isASCII(), Unverified: o.Unverified,
 		Isolation: o.Isolation.level(), Autocommit: o.Isolation == Autocommit,
 		Acquirers: o.Acquirers, Turns: o.Turns, MultiStatements: o.MultiStatements,
 		OnFallback:      o.onFallback(), //nolint:contextcheck // a statement for many callers has the context of none
@@ -337,7 +343,7 @@ func (r *Repository) LockKey(key string) (string, error) {
 
 // NewHolder returns a CLIENT_ID for one acquisition: the client id, a dash and a number that no
 // other acquisition of this repository has.
-func (r *Repository) NewHolder() string { return r.table.NewHolder() }
+func (r *Repository) NewHolder() string { return r.table.IDs.Next() }
 
 // An Acquisition is the answer to an attempt to acquire.
 type Acquisition struct {
@@ -367,7 +373,7 @@ func (r *Repository) Acquire(ctx context.Context, key, holder string, ttl time.D
 	if err != nil {
 		return Acquisition{}, err
 	}
-	got, err := r.table.Acquire(ctx, c)
+	got, err := r.table.Acquisitions.Acquire(ctx, c)
 	return Acquisition{got.Acquired, got.Token, rowOf(got.Row)}, failure.Of(err, key)
 }
 
@@ -382,7 +388,7 @@ func (r *Repository) Renew(ctx context.Context, key, holder string, ttl time.Dur
 	if err != nil {
 		return false, err
 	}
-	renewed, err := r.table.Renew(ctx, c, locktable.PinnedTimeout, nil)
+	renewed, err := r.table.Renewals.Renew(ctx, c, locktable.PinnedTimeout, nil)
 	return renewed, failure.Of(err, key)
 }
 
@@ -396,7 +402,7 @@ func (r *Repository) Delete(ctx context.Context, key, holder string) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	deleted, err := r.table.Release(ctx, c)
+	deleted, err := r.table.Releases.Release(ctx, c)
 	return deleted, failure.Of(err, key)
 }
 
@@ -408,7 +414,7 @@ func (r *Repository) IsAcquired(ctx context.Context, key, holder string) (bool, 
 	if err != nil {
 		return false, err
 	}
-	held, err := r.table.IsHeld(ctx, c)
+	held, err := r.table.Reads.IsHeld(ctx, c)
 	return held, failure.Of(err, key)
 }
 
@@ -424,7 +430,7 @@ type Row struct {
 	// another holder from the row's first insertion.
 	Age time.Duration
 	// Left is the time until the lease ends, by the database's clock. It is negative in
-	// an expired row.
+	// an expired row. In that of a busy key that is free the end lies a day before its release.
 	Left time.Duration
 	// Key is the user's key as it was written, or "" if it is not known: see
 	// [RegistryOptions].Application. That of a long key is cut, and ends in "...". The rows of a semaphore and of a
@@ -437,10 +443,15 @@ type Row struct {
 // Expired reports whether any contender may take the row over.
 func (row Row) Expired() bool { return row.Left < 0 }
 
-// Kept reports whether the holder has released the lock, and has left the row for the rest of a minimum
-// hold: see [JdbcLock.WithMinHold]. A row that has expired and was not kept is that of a holder that has ended
-// without a release, or has not renewed in time.
-func (row Row) Kept() bool { return dialect.IsKept(row.Holder) }
+// Kept reports whether the holder has released the lock, and has left the row: for the rest of a minimum
+// hold (see [JdbcLock.WithMinHold]), or, expired, because the key is busy.
+func (row Row) Kept() bool { return clientid.IsKept(row.Holder) }
+
+// Released reports whether the row is free because its holder has released it: it was kept, and has expired. A row that has expired and
+// was not kept is that of a holder that has ended without a release, or has not renewed in time.
+func (row Row) Released() bool {
+	return locktable.Row{Holder: row.Holder, Left: row.Left}.IsReleased()
+}
 
 // Peek reads the row of key. It writes nothing and locks nothing. ok is false if there is no
 // row. Where several servers of a cluster write, it waits until the one that it asks has applied what was
@@ -452,7 +463,7 @@ func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, er
 	if err != nil {
 		return Row{}, false, err
 	}
-	read, ok, err := r.table.ReadNow(ctx, locktable.Claim{LockKey: lockKey, TTL: r.ttl})
+	read, ok, err := r.table.Reads.ReadNow(ctx, locktable.Claim{LockKey: lockKey, TTL: r.ttl})
 	if err != nil || !ok {
 		return Row{}, false, failure.Of(err, key)
 	}
@@ -478,7 +489,7 @@ func (r *Repository) PeekAll(ctx context.Context, keys ...string) (map[string]Ro
 			return nil, err
 		}
 	}
-	read, err := r.table.ReadAll(ctx, lockKeys, r.ttl)
+	read, err := r.table.Reads.ReadAll(ctx, lockKeys, r.ttl)
 	if err != nil {
 		return nil, failure.Of(err, keys[0])
 	}
@@ -497,7 +508,7 @@ func (r *Repository) PeekAll(ctx context.Context, keys ...string) (map[string]Ro
 //
 // The errors are [ErrDatabase], or that of ctx.
 func (r *Repository) List(ctx context.Context) ([]Row, error) {
-	read, err := r.table.List(ctx, r.ttl)
+	read, err := r.table.Reads.List(ctx, r.ttl)
 	return r.named(ctx, read, err)
 }
 
@@ -510,7 +521,7 @@ func (r *Repository) ListFirst(ctx context.Context, limit int) ([]Row, error) {
 	if limit < 1 {
 		return nil, invalid("limit %d: it must be at least 1", limit)
 	}
-	read, err := r.table.ListFirst(ctx, limit, r.ttl)
+	read, err := r.table.Reads.ListFirst(ctx, limit, r.ttl)
 	return r.named(ctx, read, err)
 }
 
@@ -518,12 +529,12 @@ func (r *Repository) ListFirst(ctx context.Context, limit int) ([]Row, error) {
 // region there. It is for metrics. The states are
 //   - "held": the row has not expired and is not kept,
 //   - "kept": it was left for the rest of a minimum hold, which lasts (see [Row.Kept]),
-//   - "finished": it was kept, and the minimum hold is over,
+//   - "finished": it was kept, and the minimum hold is over; or it is the row of a busy key, which is free,
 //   - "expired": it has expired and was not kept.
 //
 // The errors are [ErrDatabase], or that of ctx.
 func (r *Repository) Count(ctx context.Context) (map[string]int64, error) {
-	n, err := r.table.Count(ctx, r.ttl)
+	n, err := r.table.Reads.Count(ctx, r.ttl)
 	if err != nil {
 		return nil, failure.Of(err, "")
 	}
@@ -543,21 +554,21 @@ func (r *Repository) DeleteRow(ctx context.Context, row Row) (bool, error) {
 	if row.Holder == "" {
 		return false, invalid("row %q of region %q has no CLIENT_ID: it can be deleted by SQL alone", row.LockKey, row.Region)
 	}
-	deleted, err := r.table.DeleteRow(ctx, row.read())
+	deleted, err := r.table.Deletions.DeleteRow(ctx, row.read())
 	return deleted, failure.Of(err, row.LockKey)
 }
 
-// DeleteExpired deletes the expired rows of the region and returns how many there were. Rows
-// that a transaction has pinned are left for the next time.
+// DeleteExpired deletes the expired rows of the region and returns how many there were: those of leases that are over,
+// and those of busy keys that are free (see [Row.Released]). Rows that a transaction has pinned are left for the next time.
 //
 // DeleteExpired also deletes names that have not been used for a day, of every region, from the table
 // of names, if that is there: see [RegistryOptions].Application. It does not count them.
 //
 // The errors are [ErrDatabase], or that of ctx.
 func (r *Repository) DeleteExpired(ctx context.Context) (int64, error) {
-	deleted, err := r.table.DeleteExpired(ctx, r.ttl)
+	deleted, err := r.table.Deletions.DeleteExpired(ctx, r.ttl)
 	for more := err == nil; more; {
-		more = r.table.DeleteOldNames(ctx)
+		more = r.table.Names.DeleteOld(ctx)
 	}
 	return deleted, failure.Of(err, "")
 }
@@ -568,7 +579,7 @@ func (r *Repository) DeleteExpired(ctx context.Context) (int64, error) {
 //
 // Other errors are [ErrDatabase], or that of ctx.
 func (r *Repository) ReleaseAll(ctx context.Context) error {
-	return failure.Of(r.table.DeleteClient(ctx), "")
+	return failure.Of(r.table.Deletions.DeleteClient(ctx), "")
 }
 
 // fixedTTL is the time-to-live that all rows have in the four-column layout, or 0.

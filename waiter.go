@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/clientid"
 )
 
 // A Waiter is a registry of some process whose callers have waited for a lock for longer than five seconds.
@@ -33,12 +33,12 @@ type Waiter struct {
 // There are none if the table of names is missing or cannot be read, and none of registries with
 // [RegistryOptions].DisableNames, of candidates of an election, and of other programs.
 func (r *Repository) Waiters(ctx context.Context) []Waiter {
-	read, names := r.table.Waits(ctx)
+	read, names := r.table.Names.Waits(ctx)
 	waiters := make([]Waiter, len(read))
 	for i, w := range read {
 		waiters[i] = Waiter{
-			Region: w.Region, LockKey: w.LockKey, Key: names.Key(w.Row()), ClientID: locktable.ClientOf(w.Holder),
-			Process: processOf(names.Process(w.Row())), Waited: w.Waited, Callers: w.Callers,
+			Region: w.Region, LockKey: w.LockKey, Key: names.Key(w.Row()), ClientID: clientid.Of(w.Holder),
+			Process: parseProcess(names.Process(w.Row())), Waited: w.Waited, Callers: w.Callers,
 		}
 	}
 	slices.SortFunc(waiters, func(a, b Waiter) int {

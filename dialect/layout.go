@@ -1,7 +1,5 @@
 package dialect
 
-import "strings"
-
 // A Layout is the set of columns of the lock table.
 type Layout int
 
@@ -14,14 +12,6 @@ const (
 	// must be configured with the same time-to-live.
 	Spring6
 )
-
-// classOfSchema returns the class of an error about a table or a column, by the name of the column.
-func classOfSchema(err error) Class {
-	if strings.Contains(strings.ToUpper(err.Error()), "EXPIRED_AFTER") {
-		return OtherLayout
-	}
-	return Schema
-}
 
 // String returns the name that the command line uses for the layout.
 func (l Layout) String() string {

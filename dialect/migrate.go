@@ -15,14 +15,14 @@ import (
 type Migrate func(ctx context.Context, db *sql.DB, d Dialect, opts *MigrateOptions) error
 
 // ErrState is the same as migrations.ErrState: the bookkeeping table contradicts the lock table, or comes
-// from a newer version of sqllock. The message says what to do.
+// from a newer version of sqllock; or new tables would hide those of another schema. The message says what to do.
 var ErrState = errors.New("unusable state of migrations")
 
 // MigrateOptions are the settings of a migration, the same as migrations.Options. Nil and the zero value
 // mean Spring's defaults.
 type MigrateOptions struct {
-	// Prefix is the prefix of the tables' names: see [NamesFor]. If it contains a schema, the
-	// schema must exist. Default "INT_".
+	// Prefix is the prefix of the tables' names: see [ErrPrefix]. If it contains a schema, the
+	// schema must exist. Default [DefaultPrefix].
 	Prefix string
 
 	// Layout is the layout to which migrations.Up migrates. [Spring6] makes a table that Spring

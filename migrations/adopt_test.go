@@ -155,6 +155,7 @@ func TestDownKeepsLeases(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		up(t, db, nil)
 		run(t, db, insert5)
+		// real time: a number to compute with: nothing waits
 		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 2, &migrations.Options{TTL: 4 * time.Second}))
 		const want = "2026-01-31 12:00:06.123" // EXPIRED_AFTER is 10.123
 		if got := rows(t, db, dialect.Spring6); len(got) != 1 || got[0].Created[:len(want)] != want {

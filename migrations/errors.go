@@ -9,14 +9,15 @@ import (
 
 // Errors of this package, for errors.Is. An invalid prefix gives dialect.ErrPrefix.
 var (
-	// ErrDialect is returned for a dialect that has no migrations.
+	// ErrDialect is returned for the zero value of a dialect, which names no database.
 	ErrDialect = errors.New("no migrations for dialect")
 	// ErrOption is returned for an invalid option, and without a database.
 	ErrOption = errors.New("invalid option")
 	// ErrVersion is returned for a version that does not exist.
-	ErrVersion = errors.New("no migration version")
+	ErrVersion = errors.New("there is no migration version")
 	// ErrState is returned if the bookkeeping table contradicts the lock table, or
-	// comes from a newer version of this package. The message says what to do.
+	// comes from a newer version of this package, and if something is to be changed while [State].Apart
+	// is not empty. The message says what to do.
 	ErrState = dialect.ErrState
 	// ErrHeld is returned if the lock table is not dropped, or does not get EXPIRED_AFTER, because locks are held.
 	ErrHeld = errors.New("locks are held")
@@ -26,5 +27,5 @@ var (
 )
 
 func unknown(version uint) error {
-	return fmt.Errorf("%w %d: the last is %d", ErrVersion, version, latest)
+	return fmt.Errorf("%w %d: the last one is %d", ErrVersion, version, latest)
 }

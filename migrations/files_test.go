@@ -20,7 +20,7 @@ func TestPlaceholdersAreFilled(t *testing.T) {
 				check.Must(t, err)
 				text := check.Value(io.ReadAll(file))(t)
 				if strings.ContainsAny(string(text), "{}") || !strings.Contains(string(text), "billing.X_LOCK") {
-					t.Errorf("%s %d %s: %s", d.Name, version, name, text)
+					t.Errorf("%s %d %s: %s", d, version, name, text)
 				}
 			}
 		}

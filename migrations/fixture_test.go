@@ -13,6 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/child"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
@@ -25,7 +26,7 @@ func wantErr(t *testing.T, err, want error, texts ...string) {
 	t.Helper()
 	check.Is(t, err, want)
 	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
+		if err != nil && !strings.Contains(err.Error(), text) {
 			t.Errorf("%q is not in the error: %v", text, err)
 		}
 	}
@@ -115,7 +116,7 @@ func rows(t *testing.T, db *dbtest.DB, layout dialect.Layout) []row {
 // left returns how long the lease of each row still lasts, by the database's clock.
 func left(t *testing.T, db *dbtest.DB, table string) []time.Duration {
 	t.Helper()
-	list := check.Value(db.DB.QueryContext(t.Context(), db.Dialect.Statements(dialect.Spring7, dialect.Names{Lock: table}).List))(t)
+	list := check.Value(db.DB.QueryContext(t.Context(), sqltext.Of(db.Dialect).Statements(dialect.Spring7, sqltext.Names{Lock: table}).List))(t)
 	defer list.Close()
 	var all []time.Duration
 	for list.Next() {
@@ -142,7 +143,7 @@ func columns(t *testing.T, db *dbtest.DB, table string) string {
 func acquire(t *testing.T, db *sqlx.DB, d dialect.Dialect, layout dialect.Layout) {
 	t.Helper()
 	hour := time.Hour.Microseconds()
-	must(t, check.ErrorOf(db.NamedExecContext(t.Context(), d.Statements(layout, dialect.Names{Lock: "INT_LOCK"}).Acquire, map[string]any{
+	must(t, check.ErrorOf(db.NamedExecContext(t.Context(), sqltext.Of(d).Statements(layout, sqltext.Names{Lock: "INT_LOCK"}).Acquire, map[string]any{
 		"region": "DEFAULT", "key": "a-key", "holder": "a-token", "ttl": hour, "left": hour, "shift": 0,
 	})))
 }

@@ -22,6 +22,10 @@ type flavour struct {
 	// probe, if not empty, fails if there is no table, or no right to read it: columns returns
 	// nothing in both cases.
 	probe string
+	// apart, if not empty, returns the name of one of the tables that statements find elsewhere than new ones are made,
+	// where it is, and where they are made. It returns no row if there is none. The table of names does not count: nothing
+	// depends on it, and the steps make and drop only that of the schema in which tables are made.
+	apart string
 	// bookkeeping creates the bookkeeping table in golang-migrate's format.
 	bookkeeping string
 	// write sets the version in the bookkeeping table to {version}.

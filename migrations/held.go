@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/clientid"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // refuseHeld returns ErrHeld if locks are held in the table. If the database can, it keeps
@@ -38,9 +39,9 @@ func (s *session) refuseHeld(ctx context.Context, st State, target uint) error {
 	if len(held) == 0 {
 		return nil
 	}
-	cure := "release them or wait; Options.Force drops the table anyway"
+	cure := "release them or wait; Options.Force, or --force, drops the table anyway"
 	if target > 0 {
-		cure = "stop all programs that use the table, and wait for the time-to-live of those that crashed; Options.Force adds EXPIRED_AFTER anyway"
+		cure = "stop all programs that use the table, and wait for the time-to-live of those that crashed; Options.Force, or --force, adds EXPIRED_AFTER anyway"
 	}
 	return fmt.Errorf("%w: %d in total, for example %s (%s)", ErrHeld, len(held), held[0], cure)
 }
@@ -49,7 +50,7 @@ func (s *session) refuseHeld(ctx context.Context, st State, target uint) error {
 // time-to-live of the settings applies. A row that stays for the rest of a minimum hold
 // counts only if kept is true.
 func (s *session) held(ctx context.Context, st State, kept bool) (_ []string, err error) {
-	list := s.dialect.Statements(st.Layout, dialect.Names{Lock: s.lock.String()}).List
+	list := s.dialect.Statements(st.Layout, sqltext.Names{Lock: s.lock.String()}).List
 	list = strings.ReplaceAll(list, ":ttl", strconv.FormatInt(s.ttl.Microseconds(), 10))
 	rows, err := s.conn.QueryContext(ctx, list)
 	if err != nil {
@@ -64,7 +65,7 @@ func (s *session) held(ctx context.Context, st State, kept bool) (_ []string, er
 			return nil, err
 		}
 		client = strings.TrimSpace(client)
-		if (!left.Valid || left.Int64 >= 0) && (kept || !dialect.IsKept(client)) {
+		if (!left.Valid || left.Int64 >= 0) && (kept || !clientid.IsKept(client)) {
 			held = append(held, fmt.Sprintf("%s in region %s, held by %s for another %v",
 				strings.TrimSpace(key), region, client, time.Duration(left.Int64)*time.Microsecond))
 		}

@@ -14,6 +14,10 @@
 // refused, and its callers wait for ever. So a table without the column gets it only if
 // [Options.Layout] or [Goto] asks for it.
 //
+// On PostgreSQL a table is found by the search path, but made in its first schema, where it would hide that of a later one. So nothing
+// is changed while one of the tables, but for INT_LOCK_NAME, is in another schema than the first, unless the prefix names the schema: see
+// [ErrState].
+//
 // The current version is stored in a table of its own, INT_LOCK_MIGRATIONS, in
 // golang-migrate's format. It is written only when a step is complete, and each step can be
 // repeated: a migration that was interrupted is continued by the next call. On PostgreSQL
@@ -58,6 +62,8 @@ func Up(ctx context.Context, db *sql.DB, d dialect.Dialect, opts *Options) error
 //   - From version 3 to 2 it drops the column EXPIRED_AFTER. CREATED_DATE becomes
 //     EXPIRED_AFTER - opts.TTL, so for contenders with that time-to-live each lease ends
 //     when it would have ended before.
+//   - From version 2 to 1 it drops the source of fencing tokens and the table of names. If Up
+//     creates them again, tokens begin anew: a storage that compares them refuses the lower ones.
 //   - From version 1 to 0 it drops the lock table, even if Spring created it. While locks
 //     are held it returns [ErrHeld], unless opts.Force is true.
 //   - At version 0 it does nothing.

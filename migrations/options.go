@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // DefaultTTL is Spring's default time-to-live.
@@ -16,7 +17,7 @@ type Options = dialect.MigrateOptions
 
 // settings are validated options, and values derived from them.
 type settings struct {
-	dialect     dialect.Dialect
+	dialect     sqltext.Dialect
 	flavour     flavour
 	lock        table
 	bookkeeping table
@@ -29,11 +30,12 @@ func newSettings(d dialect.Dialect, opts *Options) (settings, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	f, ok := flavours[d.Name]
+	texts := sqltext.Of(d)
+	f, ok := flavours[texts.Name]
 	if !ok {
-		return settings{}, fmt.Errorf("%w %q", ErrDialect, d.Name)
+		return settings{}, fmt.Errorf("%w %q", ErrDialect, d)
 	}
-	names, err := dialect.NamesFor(opts.Prefix)
+	names, err := sqltext.NamesFor(opts.Prefix)
 	if err != nil {
 		return settings{}, err
 	}
@@ -41,7 +43,7 @@ func newSettings(d dialect.Dialect, opts *Options) (settings, error) {
 		return settings{}, fmt.Errorf("%w: negative TTL %v", ErrOption, opts.TTL)
 	}
 	s := settings{
-		dialect:     d,
+		dialect:     texts,
 		flavour:     f,
 		lock:        newTable(names, "LOCK"),
 		bookkeeping: newTable(names, "LOCK_MIGRATIONS"),

@@ -9,8 +9,12 @@ import (
 // postgres runs each call in one transaction. All locks end with the transaction, so this
 // also works with PgBouncer's transaction pooling.
 var postgres = flavour{
-	columns: "SELECT attname, NOT attnotnull FROM pg_attribute" +
+	columns: "SELECT attname, NOT attnotnull OR EXISTS (SELECT FROM pg_constraint WHERE conrelid = attrelid AND contype = 'n' AND conkey[1] = attnum AND NOT convalidated) FROM pg_attribute" +
 		" WHERE attrelid = to_regclass('{table}') AND attnum > 0 AND NOT attisdropped",
+	apart: "SELECT name, quote_ident(nspname), COALESCE(quote_ident(current_schema()), '')" +
+		" FROM unnest(ARRAY['{table}', '{table}_FENCE', '{table}_MIGRATIONS']) AS name" +
+		" JOIN pg_class ON pg_class.oid = to_regclass(name) JOIN pg_namespace ON pg_namespace.oid = relnamespace" +
+		" WHERE nspname IS DISTINCT FROM current_schema() ORDER BY name LIMIT 1",
 	bookkeeping: createBookkeeping,
 	write:       writeVersion,
 	freeze:      "LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE",

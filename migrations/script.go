@@ -37,7 +37,7 @@ func Script(d dialect.Dialect, from State, version uint, opts *Options) (string,
 	if err := from.sound(version); err != nil {
 		return "", fmt.Errorf("script for %v: %w", set.lock, err)
 	}
-	if s.from(from, version) == version {
+	if from.begin(version) == version {
 		return "", nil
 	}
 	if unread && from.Layout == 0 && version > spring6 {

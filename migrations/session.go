@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // A session is the connection that one call uses.
@@ -62,7 +63,7 @@ func run(
 	if err != nil {
 		return err
 	}
-	if target := plan(st); target == s.from(st, target) && st.sound(target) == nil {
+	if target := plan(st); target == st.begin(target) && st.sound(target) == nil {
 		return nil
 	}
 	return s.locked(ctx, func() error {
@@ -114,7 +115,7 @@ func (s *session) explained(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	class := s.dialect.Classify(err)
-	if (class == dialect.Transient || class == dialect.OldPlan || class == dialect.Blocked) && !errors.Is(err, ErrBusy) {
+	if (class == sqltext.Transient || class == sqltext.OldPlan || class == sqltext.Blocked) && !errors.Is(err, ErrBusy) {
 		return fmt.Errorf("%w: another migration, or a transaction that uses the table: %w", ErrBusy, err)
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // A State is the state of the tables of one prefix.
@@ -29,6 +30,9 @@ type State struct {
 	Layout dialect.Layout
 	// Nullable is true if EXPIRED_AFTER may be NULL, which Up repairs.
 	Nullable bool
+	// Apart says, on PostgreSQL and SQLite, which of the tables, but for that of names, is not where new ones would be made,
+	// and what to do about it. Nothing is changed then: see [ErrState]. It is "" if the prefix names the schema.
+	Apart string
 	// Interrupted is true if migrating down from version 3 was interrupted on MySQL: the column has its interim name.
 	Interrupted bool
 }
@@ -63,7 +67,32 @@ func (s *session) state(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	st.Target = s.target(st.Layout)
-	return st, nil
+	st.Apart, err = s.apart(ctx)
+	return st, err
+}
+
+// apart returns State.Apart. The names in statements are found by the search path, as an application finds them, but
+// new tables are made in its first schema, where they would hide those of another one.
+func (s *session) apart(ctx context.Context) (string, error) {
+	if s.flavour.apart == "" || s.lock.schema != "" {
+		return "", nil
+	}
+	var name, found, made string
+	err := s.conn.QueryRowContext(ctx, s.lock.fill(s.flavour.apart)).Scan(&name, &found, &made)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("read the schemas of the tables: %w", err)
+	case strings.HasPrefix(found, "pg_temp_"), s.dialect.Embedded && found == "temp":
+		return name + " is temporary: drop it, or name the schema of the lasting tables in the prefix", nil
+	}
+	text := fmt.Sprintf("%s is in the schema %s, and new tables would be made in %s: name the one that is meant in the prefix, %[2]s.%[4]s or %[3]s.%[4]s",
+		name, found, made, s.lock.unqualified)
+	if strings.EqualFold(name, s.lock.String()+"_FENCE") {
+		text += "; if programs have drawn tokens from it, a new one must begin above them"
+	}
+	return text, nil
 }
 
 // target returns the version to which Up migrates a table of a layout.
@@ -87,8 +116,8 @@ func layoutOf(columns []column) dialect.Layout {
 	}
 }
 
-// from returns the version after which the steps to the target begin.
-func (s *session) from(st State, target uint) uint {
+// begin returns the version after which the steps to the target begin.
+func (st State) begin(target uint) uint {
 	if st.Nullable && target > spring6 && target >= st.Version {
 		return min(st.Version, spring6)
 	}
@@ -114,7 +143,7 @@ func (s *session) version(ctx context.Context) (version uint, dirty bool, err er
 // dropped reports whether cause is due to another process that has dropped the bookkeeping
 // table since its columns were read.
 func (s *session) dropped(ctx context.Context, cause error) bool {
-	if s.dialect.Classify(cause) != dialect.Schema {
+	if s.dialect.Classify(cause) != sqltext.Schema {
 		return false
 	}
 	columns, err := s.columns(ctx, s.bookkeeping)
@@ -160,7 +189,7 @@ func (s *session) columns(ctx context.Context, t table) (_ []column, err error) 
 		return columns, err
 	}
 	_, err = s.conn.ExecContext(ctx, t.fill(s.flavour.probe))
-	if s.dialect.Classify(err) == dialect.Schema {
+	if s.dialect.Classify(err) == sqltext.Schema {
 		err = nil // there is none
 	}
 	return nil, err
@@ -172,6 +201,15 @@ func has(columns []column, name string) bool {
 
 // sound returns ErrState if the state cannot be migrated to the target.
 func (st State) sound(target uint) error {
+	err := st.consistent(target)
+	if st.Apart != "" && (err != nil || st.begin(target) != target) {
+		return fmt.Errorf("%w: %s", ErrState, st.Apart) // rather than what tables of two schemas contradict
+	}
+	return err
+}
+
+// consistent returns ErrState if the bookkeeping table contradicts the lock table.
+func (st State) consistent(target uint) error {
 	switch {
 	case st.Dirty:
 		return fmt.Errorf("%w: %s records that version %d is incomplete, which sqllock never writes; "+

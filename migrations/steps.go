@@ -16,7 +16,7 @@ func (s *session) migrate(ctx context.Context, from State, target uint) error {
 			return err
 		}
 	}
-	began := s.from(from, target)
+	began := from.begin(target)
 	if began == target {
 		return nil
 	}

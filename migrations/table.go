@@ -3,13 +3,13 @@ package migrations
 import (
 	"strings"
 
-	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // A table is the name of a table, in parts.
 type table struct{ schema, unqualified, suffix string }
 
-func newTable(names dialect.Names, suffix string) table {
+func newTable(names sqltext.Names, suffix string) table {
 	return table{schema: names.Schema, unqualified: names.Prefix, suffix: suffix}
 }
 
@@ -23,7 +23,7 @@ func (t table) prefix() string {
 	return t.schema + "." + t.unqualified
 }
 
-// fill puts the name into a text. dialect.NamesFor guarantees that names are identifiers,
+// fill puts the name into a text. sqltext.NamesFor guarantees that names are identifiers,
 // so they cannot break out of quotes.
 func (t table) fill(text string) string {
 	return strings.NewReplacer(

@@ -13,14 +13,14 @@ import (
 // The functions are called by the goroutines that do the work, several at a time, and must return
 // soon: Acquire and its function delay the caller of Lock; LeaseEnd that of Unlock, or the next
 // renewal if one finds the row gone; Renewal the next renewal; Election the start and the end of a
-// term; Waiting the next one; JobRun the scheduler. They may call any method of the registry. Events of calls that Close
-// has ended may come after Close has returned.
+// term; Waiting the next one; JobRun the scheduler. They may call any method of the registry, but LeaseEnd must not
+// unlock its own lease, whose Unlock may wait for it. Events of calls that Close has ended may come after Close has returned.
 //
 // No function is called with a mutex held, so a panic leaves no lock taken. It continues in the
 // goroutine that made the call, after the other observers were called: each Acquire that has
 // returned receives its answer, and each lease its end. In Acquire and its function that is the
-// caller's goroutine; a lock that was acquired is released first. A lease that expires, a renewal, a wait
-// and an election have goroutines of sqllock's own, in which a panic ends the process. The caller's
+// caller's goroutine; a lock that was acquired is released first. A lease that expires, a renewal, a wait,
+// an election and a failed wake-up have goroutines of sqllock's own, in which a panic ends the process. The caller's
 // goroutine may also detect that a lease has expired, in a method of the lease or of its context.
 type Observer struct {
 	// Acquire is called when a caller asks for a lock. The context that it returns, which
@@ -51,9 +51,9 @@ type Observer struct {
 	Election func(ctx context.Context, e Election)
 
 	// Fallback is called when acquisitions begin to take more round trips than they should (see
-	// [sqllock.RepositoryOptions.Acquirers]), and when a caller of a fair lock waits out of turn (see
-	// [sqllock.RegistryOptions.Fair]), the latter once a minute at most. It is about the repository: those of
-	// observers that are set in RegistryOptions are not called.
+	// [sqllock.RepositoryOptions.Acquirers]), when a caller of a fair lock waits out of turn (see
+	// [sqllock.RegistryOptions.Fair]), and when Wake of mysqllock.Open has no effect, the last two once a minute at
+	// most. It is about the repository: those of observers that are set in RegistryOptions are not called.
 	Fallback func(ctx context.Context, e Fallback)
 
 	// Refusal is called when package job or gocronlock refuses to run a job, with an
@@ -257,9 +257,10 @@ const (
 	ElectorRetired   ElectorState = "retired" // Run has returned
 )
 
-// A Fallback says why acquisitions take more round trips than they should, or why a caller of a fair
-// lock waits out of turn.
+// A Fallback says why acquisitions take more round trips than they should, why a caller of a fair
+// lock waits out of turn, or why releases do not wake other processes.
 type Fallback struct {
 	Reason    error
 	OutOfTurn bool // it is about a fair lock
+	Unwoken   bool // it is about Wake of mysqllock.Open, whose processes poll meanwhile
 }

@@ -45,6 +45,7 @@ type slogObserver struct {
 	logger    *slog.Logger
 	fallback  atomic.Bool // there was one
 	outOfTurn atomic.Bool // there was one about a fair lock
+	unwoken   atomic.Bool // there was one about Wake
 
 	mu      sync.Mutex
 	failing map[time.Duration]failure // the times-to-live whose last renewal has failed
@@ -130,8 +131,11 @@ func (l *slogObserver) elected(ctx context.Context, e Election) {
 
 func (l *slogObserver) fellBack(ctx context.Context, e Fallback) {
 	level, text, before := slog.LevelDebug, "acquisitions take more round trips than they should", &l.fallback
-	if e.OutOfTurn {
+	switch {
+	case e.OutOfTurn:
 		text, before = "a fair lock is not acquired in the order of arrival", &l.outOfTurn
+	case e.Unwoken:
+		text, before = "releases do not wake other processes", &l.unwoken
 	}
 	if before.CompareAndSwap(false, true) {
 		level = slog.LevelWarn

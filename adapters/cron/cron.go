@@ -3,7 +3,9 @@
 //
 //	report := cronlock.Job(ctx, registry, "report", 30*time.Second, nil, sendReport)
 //	c := cron.New()
-//	c.AddJob("@every 1m", report)
+//	if _, err := c.AddJob("@every 1m", report); err != nil {
+//		return err
+//	}
 //	c.Start()
 //
 // It is package job with what cron asks for: a job that has no context, returns nothing, and logs.
@@ -38,15 +40,17 @@ func Job(ctx context.Context, registry *sqllock.Registry, key string, minHold ti
 	if logger == nil {
 		logger = cron.DefaultLogger
 	}
-	return cron.FuncJob(func() {
-		ran, run := false, fn
-		if fn != nil { // otherwise job.New has the error
-			run = func(ctx context.Context) error {
-				ran = true
-				return fn(ctx)
-			}
+	run := fn
+	if fn != nil { // otherwise job.New has the error
+		run = func(ctx context.Context) error {
+			*ctx.Value(ranKey{}).(*bool) = true
+			return fn(ctx)
 		}
-		switch err := job.New(registry, key, minHold, run, opts...)(ctx); {
+	}
+	work := job.New(registry, key, minHold, run, opts...) // once: it remembers the skipped runs that are not counted yet
+	return cron.FuncJob(func() {
+		var ran bool
+		switch err := work(context.WithValue(ctx, ranKey{}, &ran)); {
 		case err == nil:
 		case !ran && errors.Is(err, sqllock.ErrNotAcquired):
 			logger.Info("skip", "key", key, "reason", err)
@@ -55,6 +59,9 @@ func Job(ctx context.Context, registry *sqllock.Registry, key string, minHold ti
 		}
 	})
 }
+
+// ranKey is the key of what is set, in the context of a run, when fn is called.
+type ranKey struct{}
 
 // Wrapper returns a wrapper that makes [Job] of a cron job that exists. Such a job gets no context,
 // so it does not notice that its lock is lost and goes on, beside that of another instance. The

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	cronlock "github.com/sqllock/sqllock/adapters/cron"
+	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/pagecode"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -90,6 +91,29 @@ func TestAWrappedJob(t *testing.T) {
 			t.Fatal(skips, errs)
 		}
 		is(t, errs[0], sqllock.ErrLockLost)
+	})
+}
+
+// TestSkippedRunsAreWrittenOnceAMinute has a job that is skipped ten times write its count once, as package job promises.
+func TestSkippedRunsAreWrittenOnceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := sqllocktest.New(t, nil)
+		var l log
+		lease := check.Value(r.Another().Lock(t.Context(), "report"))(t)
+		report := cronlock.Job(t.Context(), r.Registry, "report", time.Second, &l, func(context.Context) error { return nil })
+		for range 10 {
+			report.Run()
+		}
+		if run, _ := runs.Of(t.Context(), r.Repository(), "report"); run.Skips != 1 {
+			t.Errorf("%d skips are written, want the first", run.Skips)
+		}
+		time.Sleep(time.Minute)
+		report.Run()
+		if run, _ := runs.Of(t.Context(), r.Repository(), "report"); run.Skips != 11 {
+			t.Errorf("%d skips are written a minute later, want all 11", run.Skips)
+		}
+		must(t, lease.Unlock(t.Context()))
 	})
 }
 

@@ -94,7 +94,7 @@ var literal = regexp.MustCompile(`\.func\d+(\.|$)|^(main|.*/[^/.]+)\.[^/]+\.\d+$
 func (l *Locker[L]) Lock(ctx context.Context, name string) (L, error) {
 	var none L
 	if _, ok := any((*held)(nil)).(L); !ok {
-		return none, l.refuse(ctx, name, fmt.Errorf("%w: a lock has no other method than Unlock", sqllock.ErrInvalid))
+		return none, l.refuse(ctx, name, fmt.Errorf("%w: the type argument of gocronlock.New has more methods than Unlock: use gocron.Lock", sqllock.ErrInvalid))
 	}
 	if l.registry == nil {
 		return none, fmt.Errorf("%w: a locker needs a registry", sqllock.ErrInvalid)

@@ -191,6 +191,7 @@ func TestTimeoutHandlers(t *testing.T) {
 // context end; the registry's MaxHold frees the key, and has the handler return.
 func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
 	t.Parallel()
+	// real time: the lease of a database in this process must end, and nothing has to keep it
 	registry := sqllocktest.New(t, &sqllock.RegistryOptions{TTL: time.Second, MaxHold: time.Second, NoRenew: true})
 	began, ended := make(chan struct{}), make(chan error, 1)
 	lock := httplock.New(registry.Registry, func(*http.Request) string { return "k" }, nil)

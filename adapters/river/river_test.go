@@ -45,6 +45,7 @@ func TestJobsOfAKeyAreWorkedOneAtATime(t *testing.T) {
 		if running.Add(1) > 1 {
 			t.Error("two jobs are worked")
 		}
+		// real time: the others come meanwhile: if they are late, the test notices less
 		time.Sleep(20 * time.Millisecond) // the others come meanwhile
 		running.Add(-1)
 		return ctx.Err()

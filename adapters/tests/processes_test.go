@@ -273,6 +273,7 @@ func (w *worker) do(ctx context.Context, command string, run func(context.Contex
 		go say(ctx, run)
 	case "try":
 		go func() {
+			// real time: the lock is held, so a late end of the try changes nothing
 			ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 			defer cancel()
 			say(ctx, run)

@@ -29,6 +29,7 @@ import (
 
 const (
 	// besideTTL is the time-to-live of the leases beside others.
+	// real time: the checker judges what was held, whether or not leases end early.
 	besideTTL = 5 * time.Second
 	// besideDelay is how much later the answers of the server come.
 	besideDelay = 20 * time.Millisecond
@@ -121,6 +122,7 @@ func (c cell) others(t *testing.T, primary, replica *server.Server) []*other {
 	t.Helper()
 	here, there := open(t, c.driver, primary.DSN(), 4), open(t, c.driver, replica.DSN(), 2)
 	b := &base{c, primary.DSN(), here}
+	// real time: it deletes rows, and holds no lock.
 	sweeper := b.registry(t, here, sqllock.RegistryOptions{TTL: besideTTL, NoRenew: true})
 	rebuild := "REINDEX TABLE CONCURRENTLY INT_LOCK"
 	if c.driver == "mysql" {

@@ -15,6 +15,7 @@ import (
 )
 
 const (
+	// real time: its end is what is measured; locked acquires again where the machine was too slow.
 	blackHoleTTL = 2 * time.Second
 	// promptly is how long a call that must not hang may take on a machine that stands still for seconds. A call
 	// that hangs does so for good.
@@ -32,6 +33,7 @@ func TestCallsIntoABlackHole(t *testing.T) {
 		for name, call := range callsInto {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
+				// real time: calls end with it; withTTL repeats the call with a longer one where the machine was too slow.
 				withTTL(t, blackHoleTTL, func(ttl time.Duration) bool { return b.callInto(t, call, ttl) })
 			})
 		}
@@ -77,6 +79,7 @@ var callsInto = map[string]callInto{
 	}},
 	"Close after Unlock": {call: func(ctx context.Context, f *inFlight) error {
 		_ = f.lease.Unlock(ctx) // it leaves a row for Close
+		// real time: the call must not outlast its context by much: promptly, of two minutes, judges that.
 		ctx, cancel := context.WithTimeout(ctx, blackHoleTTL)
 		defer cancel()
 		return f.registry.Close(ctx)

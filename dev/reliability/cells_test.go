@@ -142,6 +142,7 @@ func (b *base) registry(t *testing.T, db *sqlx.DB, opts sqllock.RegistryOptions)
 	t.Helper()
 	r := check.Value(sqllock.NewRegistry(b.repository(t, db), &opts))(t)
 	t.Cleanup(func() {
+		// real time: the rows of lost leases may be out of reach: what Close returns is no verdict.
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		_ = r.Close(ctx) // the rows of lost leases may be deleted or unreachable

@@ -25,6 +25,7 @@ func TestTokensRiseAcrossCrashes(t *testing.T) {
 	each(t, servers, func(t *testing.T, place int, c cell) {
 		b, s := c.newServer(t)
 		network, dsn := wire.Through(t, b.dsn)
+		// real time: the checker judges what was held, whether or not leases end early.
 		f, rounds := newFleet(t, c, dsn, 3, fencingTTL, true), size(2, 20)
 		for range rounds {
 			f.work()
@@ -55,6 +56,7 @@ func TestTokensRiseAcrossFailover(t *testing.T) {
 		for range n {
 			primary, replica, err := c.pair(t.Context(), scratch(t))
 			started(t, err, primary, replica)
+			// real time: the checker judges what was held, whether or not leases end early.
 			f := newFleet(t, c, primary.DSN(), 3, fencingTTL, true)
 			f.work()
 			must(t, primary.Kill())
@@ -71,6 +73,7 @@ func TestTokensRiseAcrossFailover(t *testing.T) {
 	})
 }
 
+// real time: the checker judges what was held, whether or not leases end early.
 const fencingTTL = time.Second
 
 // A fleet is processes that lock, and what they have done.
@@ -115,6 +118,7 @@ func (f *fleet) work() {
 	if missing := f.AwaitAll(f.t.Context(), since, promptly); len(missing) > 0 {
 		f.t.Fatalf("nobody acquires %q", missing)
 	}
+	// real time: the work under the lock, or a moment at random.
 	pause(f.t.Context(), rand.N(50*time.Millisecond))
 }
 

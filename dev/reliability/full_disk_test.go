@@ -95,6 +95,7 @@ func withWAL(r server.Recipe, dir string) server.Recipe {
 }
 
 // fullDiskTTL is the time-to-live of the processes' leases.
+// real time: the checker judges what was held, whether or not leases end early.
 const fullDiskTTL = 3 * time.Second
 
 // TestFullDisk has processes compete for locks of all kinds while a disk of the server is full for some
@@ -188,6 +189,7 @@ func (c diskCell) fails(t *testing.T, db *sqlx.DB, disk *disk) {
 			said[keys.ReplaceAllString(err.Error(), "K")]++
 		}
 		if until.IsZero() && err != nil && c.says.MatchString(err.Error()) && disk.isFull(t) {
+			// real time: for so long the disk stays full, and any number of calls may fail.
 			until = time.Now().Add(3 * fullDiskTTL)
 			send(t, db, c.worsen)
 		}
@@ -204,6 +206,7 @@ var keys = regexp.MustCompile(`"\d+/.*" and \d+ more|"\d+/.*?"`)
 // send sends statements that may fail.
 func send(t *testing.T, db *sqlx.DB, statements []string) {
 	t.Helper()
+	// real time: the statements may fail.
 	ctx, cancel := context.WithTimeout(t.Context(), fullDiskTTL)
 	defer cancel()
 	for _, statement := range statements {
@@ -214,6 +217,7 @@ func send(t *testing.T, db *sqlx.DB, statements []string) {
 // acquireMany acquires some hundred new locks at once, whose rows need room. They expire.
 func acquireMany(t *testing.T, repository *sqllock.Repository, n int) error {
 	t.Helper()
+	// real time: these leases are to expire: the rows are what matters.
 	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: fullDiskTTL, NoRenew: true}))(t)
 	keys := make([]string, 300)
 	for i := range keys {

@@ -14,11 +14,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
+	"github.com/sqllock/sqllock/internal/test/child"
 )
 
 func TestMain(m *testing.M) {
 	// The driver's log would report each connection that these tests break.
 	_ = mysql.SetLogger(&mysql.NopLogger{}) // it refuses nil only
+	child.Be(map[string]child.Role{"migrate": migrate})
 	if workload.BeWorker() {
 		return
 	}

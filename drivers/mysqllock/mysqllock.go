@@ -6,8 +6,8 @@
 //	defer registry.Close(context.WithoutCancel(ctx)) // releases the locks, also if ctx has ended
 //	lease, err := registry.Lock(ctx, "orders/42")
 //
-// The registry has a pool of its own, of five connections, and more with Fair, with the session settings that
-// locks need: see docs/pool.md. To use a pool of the application's instead, call
+// The registry has a pool of its own, of five connections, and more with Wake or Fair, with the session settings
+// that locks need: see docs/pool.md. To use a pool of the application's instead, call
 // [sqllock.NewRepository].
 package mysqllock
 
@@ -25,11 +25,15 @@ import (
 
 // Options are the settings of [Open] and [OpenConfig]. A zero field means its default.
 type Options struct {
-	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
-	// which Open chooses.
+	// Repository has the settings of the lock table, without Acquirers, Turns and
+	// MultiStatements, which Open chooses.
 	Repository sqllock.RepositoryOptions
 	// Registry has the settings of leases and of waiting.
 	Registry sqllock.RegistryOptions
+	// Wake, if true, makes a release wake one waiting process that sets it, too: see docs/waiting.md, also for the
+	// servers on which it has no effect. Observer.Fallback is called where it has none. It needs one more connection
+	// while the process waits.
+	Wake bool
 	// Migrate, if it is migrations.Up, creates the tables if they are missing, and brings them up to
 	// date. By default Open changes no table, and the application does not link golang-migrate. The
 	// user of the DSN must be allowed to change the schema for it. A table without EXPIRED_AFTER gets
@@ -46,6 +50,7 @@ type Options struct {
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects, for a parameter of
 //     the DSN that changes the character set behind the driver's back, and for a server that sqllock
 //     does not support, such as SingleStore: see [sqllock.RepositoryOptions].Unverified,
+//     and for one that is a PostgreSQL,
 //   - [sqllock.ErrSchema] if there is no usable lock table: see Migrate,
 //   - [sqllock.ErrDatabase] for any other error, also if ctx ends, or if the server does not
 //     answer within 10 s.
@@ -85,5 +90,5 @@ func OpenConfig(ctx context.Context, config *mysql.Config, opts *Options) (*sqll
 
 // session returns the options for package session.
 func (o *Options) session() session.Options {
-	return session.Options{Repository: o.Repository, Registry: o.Registry, Migrate: o.Migrate}
+	return session.Options{Repository: o.Repository, Registry: o.Registry, Migrate: o.Migrate, Wake: o.Wake}
 }

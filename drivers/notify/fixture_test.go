@@ -163,6 +163,7 @@ func (f *fixture) until(what string, reached func() bool) {
 		if time.Now().After(deadline) {
 			f.Fatalf("never %s", what)
 		}
+		// real time: between two polls
 		wait(f.T, time.After(time.Millisecond))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
@@ -58,7 +59,7 @@ func TestWaitersWakeEachOther(t *testing.T) {
 func TestReleasesOfOtherRowsWakeNoWaiter(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	names := check.Value(dialect.NamesFor(""))(t)
+	names := check.Value(sqltext.NamesFor(""))(t)
 	repository := f.holder()
 	key := check.Value(repository.LockKey("k"))(t)
 	wake, stop := f.listener.Watch(names.Topic(f.name, key))
@@ -252,6 +253,7 @@ func TestNotifiedDeletions(t *testing.T) {
 
 	f.acquire(r, "fresh")
 	for _, key := range []string{"c", "d"} {
+		// real time: rows that expire, which no holder keeps
 		must(t, check.ErrorOf(r.Acquire(t.Context(), key, r.NewHolder(), sqllock.MinTTL)))
 	}
 	f.until("expired", func() bool {
@@ -269,7 +271,7 @@ func TestNotifiedDeletions(t *testing.T) {
 	notifies("Unlock with a minimum hold")
 }
 
-// TestTrigger creates the trigger of docs/waiting.md and deletes a row as Spring does.
+// TestTrigger creates the triggers of docs/waiting.md, deletes a row as Spring does, and releases that of a busy key.
 func TestTrigger(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -282,6 +284,21 @@ func TestTrigger(t *testing.T) {
 	both := f.repository(f.db.DB, sqllock.RepositoryOptions{Keys: sqllock.PlainKeys, Notify: true})
 	f.acquire(both, "b")()
 	check.Same(t, "trigger and Notify notified", o.next(), []string{"int_lock b"})
+
+	options := sqllock.RepositoryOptions{Region: f.name, Keys: sqllock.PlainKeys}
+	parking := check.Value(sqllock.NewRepository(dbtest.Unhurried(t.Context()), f.db.DB.DB, dialect.Postgres().WithoutScans(), &options))(t)
+	registry := check.Value(sqllock.NewRegistry(parking, &sqllock.RegistryOptions{TTL: time.Minute}))(t)
+	releases, parked := 0, 0
+	f.until("was the row of a busy key parked", func() bool {
+		for range 60 { // not looking: on a slow machine a key would never be busy
+			must(t, check.Value(registry.TryLock(t.Context(), "busy"))(t).Unlock(t.Context()))
+			releases++
+		}
+		must(t, f.db.DB.GetContext(t.Context(), &parked, "SELECT COUNT(*) FROM INT_LOCK WHERE REGION = $1 AND LOCK_KEY = 'busy'", f.name))
+		return parked == 1
+	})
+	check.Same(t, "the triggers notified", o.next(), slices.Repeat([]string{"int_lock busy"}, releases))
+	must(t, registry.Close(t.Context()))
 
 	f.acquire(f.repository(f.db.DB, sqllock.RepositoryOptions{}), "k")
 	got := f.lockInBackground(t.Context(), f.registry(never), "k")

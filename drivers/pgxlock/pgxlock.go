@@ -25,14 +25,14 @@ import (
 
 // Options are the settings of [Open] and [OpenPool]. A zero field means its default.
 type Options struct {
-	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
-	// which Open chooses.
+	// Repository has the settings of the lock table, without Acquirers, Turns and
+	// MultiStatements, which Open chooses.
 	Repository sqllock.RepositoryOptions
 	// Registry has the settings of leases and of waiting, without a Waker if Wake is set.
 	Registry sqllock.RegistryOptions
 	// Wake, if true, makes releases wake waiters, in this process and in others that set it:
-	// see package notify. It needs one more connection, which a pooler in front of the
-	// server must not share.
+	// see package notify. It needs one more connection, directly to the server: behind any
+	// pooler Open returns an error.
 	Wake bool
 	// Migrate, if it is migrations.Up, creates the tables if they are missing, and brings them up to
 	// date. By default Open changes no table, and the application does not link golang-migrate. The
@@ -49,6 +49,7 @@ type Options struct {
 // Open returns
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before it connects, and for a server that sqllock
 //     does not support, such as CockroachDB: see [sqllock.RepositoryOptions].Unverified,
+//     and for one that is a MySQL,
 //   - [sqllock.ErrSchema] if there is no usable lock table: see Migrate,
 //   - [sqllock.ErrReadOnly], an ErrDatabase, if the server is a standby, or the user's sessions are
 //     read-only (default_transaction_read_only),

@@ -31,8 +31,8 @@ import (
 
 // Options are the settings of [Open]. A zero field means its default.
 type Options struct {
-	// Repository has the settings of the lock table, without Acquirers and MultiStatements,
-	// which Open chooses.
+	// Repository has the settings of the lock table, without Acquirers, Turns and
+	// MultiStatements, which Open chooses.
 	Repository sqllock.RepositoryOptions
 	// Registry has the settings of leases and of waiting.
 	Registry sqllock.RegistryOptions
@@ -48,7 +48,8 @@ type Options struct {
 //
 // No other SQLite library may open the file in the same process, such as mattn/go-sqlite3 beside this one: when it
 // closes the file, the operating system drops the locks of this one, and the file is damaged. Open logs a warning to
-// slog.Default() if such a library is linked, by its driver "sqlite3": it cannot see which files that opens.
+// slog.Default() if such a library is linked, by its driver "sqlite3". It cannot see which files that opens, or will open: dsn
+// names one file alone, and descriptors of it may be those of another registry.
 //
 // Open returns
 //   - [sqllock.ErrInvalid] for a bad DSN or option, before the file is opened,

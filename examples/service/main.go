@@ -28,7 +28,8 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
 	"github.com/sqllock/sqllock"
@@ -101,7 +102,13 @@ func openDatabase(dsn string) (*sql.DB, error) {
 	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok {
 		return sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_txlock=immediate")
 	}
-	return sql.Open("pgx", dsn)
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	// An instance that is stopped in the middle of a transfer would keep its accounts locked until it goes on.
+	config.RuntimeParams["idle_in_transaction_session_timeout"] = "10000"
+	return stdlib.OpenDB(*config), nil
 }
 
 // openLocks opens the locks in the same database. They have a small pool of their own: requests that use up the

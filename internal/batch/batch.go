@@ -24,11 +24,9 @@ type Settings[I, O any] struct {
 	// Key returns the key of an item. A batch has at most one item of each key.
 	Key func(I) string
 	// OnLeave, if not nil, is called with an item whose caller has left while it is in a batch, because the caller's
-	// context ended or the batch timed out. It is called with a lock held and must not use the batcher. OnLate
-	// follows.
-	OnLeave func(I)
-	// OnLate is called with the outcome of an item whose caller has left. The next batch waits until it returns.
-	OnLate func(I, Outcome[O])
+	// context ended or the batch timed out. It is called with a lock held and must not use the batcher. What it returns
+	// is called with the outcome of the item, and the next batch waits until that returns.
+	OnLeave func(I) (onLate func(Outcome[O]))
 	// Max is the maximum number of items of a batch.
 	Max int
 	// SlowAfter is how long a batch may take before another one may start beside it.
@@ -74,8 +72,8 @@ type call[I, O any] struct {
 	item    I
 	done    chan struct{} // receives one value when outcome is set
 	outcome Outcome[O]
-	sent    bool // it is in a batch
-	left    bool // its caller has left
+	sent    bool             // it is in a batch
+	onLate  func(Outcome[O]) // its caller has left, unless it is nil
 }
 
 // New returns a batcher.
@@ -86,7 +84,7 @@ func New[I, O any](settings Settings[I, O]) *Batcher[I, O] {
 }
 
 // Do runs item, in a batch with others if one is in flight, and returns its outcome. If ctx ends first, Do returns
-// ctx's error immediately. Unknown then reports whether the item is in a batch: if it is, OnLate gets its outcome; if
+// ctx's error immediately. Unknown then reports whether the item is in a batch: if it is, onLate gets its outcome; if
 // not, it is never run.
 func (b *Batcher[I, O]) Do(ctx context.Context, item I) Outcome[O] {
 	c := b.calls.Get().(*call[I, O])
@@ -114,18 +112,18 @@ func (b *Batcher[I, O]) leave(ctx context.Context, c *call[I, O]) Outcome[O] {
 		return c.outcome
 	default:
 	}
-	c.left = true
 	if c.sent {
-		b.leftLocked(c)
+		c.onLate = b.leftLocked(c)
 	}
 	b.queue = slices.DeleteFunc(b.queue, func(other *call[I, O]) bool { return other == c })
 	return Outcome[O]{Err: ctx.Err(), Unknown: c.sent}
 }
 
-func (b *Batcher[I, O]) leftLocked(c *call[I, O]) {
-	if b.settings.OnLeave != nil {
-		b.settings.OnLeave(c.item)
+func (b *Batcher[I, O]) leftLocked(c *call[I, O]) (onLate func(Outcome[O])) {
+	if b.settings.OnLeave == nil {
+		return func(Outcome[O]) {}
 	}
+	return b.settings.OnLeave(c.item)
 }
 
 // openLocked opens a lane if all that are open run slow batches.
@@ -159,7 +157,8 @@ type lane[I, O any] struct {
 	watched bool        // the timer is running
 	began   time.Time   // the start of the batch; zero if there is none
 	slow    bool
-	lost    bool // the batch was abandoned, and the lane with it
+	lost    bool               // the batch was abandoned, and the lane with it
+	onLate  []func(Outcome[O]) // then, of each call of the batch: one that timed out may be in use for another item
 }
 
 func newLane[I, O any](b *Batcher[I, O]) *lane[I, O] {
@@ -241,14 +240,17 @@ func (l *lane[I, O]) begin() bool {
 func (l *lane[I, O]) end() bool {
 	b := l.batcher
 	b.mu.Lock()
-	var late []int // the indexes of the items whose callers have left
-	for i, c := range l.batch {
-		if l.lost || c.left { // a call that timed out may be in use for another item
-			late = append(late, i)
-			continue
+	late := l.onLate
+	if !l.lost {
+		for i, c := range l.batch {
+			if c.onLate != nil {
+				late = slices.Grow(late, len(l.batch))[:len(l.batch)]
+				late[i] = c.onLate
+				continue
+			}
+			c.outcome = l.outcomes[i]
+			c.done <- struct{}{}
 		}
-		c.outcome = l.outcomes[i]
-		c.done <- struct{}{}
 	}
 	kept := !l.lost
 	if kept { // for another batch
@@ -261,8 +263,10 @@ func (l *lane[I, O]) end() bool {
 		}
 	}
 	b.mu.Unlock()
-	for _, i := range late {
-		b.settings.OnLate(l.items[i], l.outcomes[i])
+	for i, onLate := range late {
+		if onLate != nil {
+			onLate(l.outcomes[i])
+		}
 	}
 	l.caller = nil
 	clear(l.keys)
@@ -312,17 +316,19 @@ func (l *lane[I, O]) watch() {
 }
 
 // abandonLocked gives the callers of the batch the outcome TimedOut. Its own outcomes, if they ever come, go to
-// OnLate.
+// onLate.
 func (l *lane[I, O]) abandonLocked() {
 	b := l.batcher
 	l.lost = true
 	l.cancel()
 	for _, c := range l.batch {
-		if !c.left {
-			b.leftLocked(c)
-			c.outcome = b.settings.TimedOut
-			c.done <- struct{}{}
+		if c.onLate != nil {
+			l.onLate = append(l.onLate, c.onLate)
+			continue
 		}
+		l.onLate = append(l.onLate, b.leftLocked(c))
+		c.outcome = b.settings.TimedOut
+		c.done <- struct{}{}
 	}
 	b.lanes--
 	if l.slow {

@@ -39,15 +39,15 @@ func newFixture(most, lanes int) *fixture {
 		},
 		Many: s.run,
 		Key:  func(item string) string { key, _, _ := strings.Cut(item, "-"); return key },
-		OnLeave: func(item string) {
+		OnLeave: func(item string) func(batch.Outcome[string]) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.left = append(s.left, item)
-		},
-		OnLate: func(item string, o batch.Outcome[string]) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.late = append(s.late, item+" "+o.Value)
+			return func(o batch.Outcome[string]) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				s.late = append(s.late, item+" "+o.Value)
+			}
 		},
 		Max: most, SlowAfter: 10 * time.Second, Lanes: lanes,
 		Timeout: 3 * time.Hour, Grace: time.Minute, TimedOut: batch.Outcome[string]{Value: "?", Err: errTimedOut, Unknown: true},

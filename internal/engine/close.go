@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/observe"
 )
 
 // inFlightTimeout is how long Close waits for acquisitions that are under way: ten seconds.
-func (s *Locks) inFlightTimeout() time.Duration { return 2 * s.table.Patience() }
+func (s *Locks) inFlightTimeout() time.Duration { return 2 * s.table.BatchTimeout() }
 
 // keptAtOnce is how many rows with a minimum hold Close waits for at a time that a transaction has pinned.
 const keptAtOnce = 4
@@ -35,19 +36,22 @@ func (s *Locks) Close(ctx context.Context) error {
 	ended, kept = splitByMinHold(ended)
 	keeping := make(chan error, 1)
 	go func() { keeping <- s.keepRows(ctx, kept) }()
-	left, noAnswer, err := s.releaseRows(ctx, ended, s.table.MaxReleases(), func(ctx context.Context, h *hold) error {
-		_, err := s.table.Release(ctx, h.claim())
+	left, noAnswer, err := s.releaseRows(ctx, ended, s.table.Releases.MaxReleases(), func(ctx context.Context, h *hold) error {
+		_, err := s.table.Releases.Release(ctx, h.claim())
 		return err
 	})
 	err = errors.Join(err, <-keeping)
 	unfinished := <-waiting
 	err = errors.Join(err, unfinished)
 	if !noAnswer && unfinished == nil { // otherwise there is no answer to this either
-		err = errors.Join(err, failure.Of(s.inTime(ctx, 0, s.table.DeleteLeftovers), ""))
-		s.endWaits(ctx) // the timer has ended
+		err = errors.Join(err, failure.Of(s.inTime(ctx, 0, s.table.Leftovers.DeleteAll), ""))
+		if s.table.Leftovers.HasParked() {
+			err = errors.Join(err, failure.Of(s.deleteParked(ctx, time.Now().Add(tidyAfter)), ""))
+		}
+		s.naming.notice.withdraw(ctx) // the timer has ended
 	}
 	for _, h := range left {
-		s.table.AddLeftover(h.lastingClaim())
+		s.table.Leftovers.Add(h.lastingClaim())
 	}
 	return err
 }
@@ -73,9 +77,9 @@ func (s *Locks) waitInFlight(ctx context.Context) error {
 	defer cancel()
 	_, err := bounded.Do(limited, 0, func() (struct{}, error) {
 		s.calls.Wait()
-		s.renewal.tasks.Wait()
-		s.naming.tasks.Wait()
-		return struct{}{}, s.table.WaitInFlight(limited)
+		s.background.tasks.Wait()
+		s.naming.writing.Wait()
+		return struct{}{}, s.table.Leftovers.WaitInFlight(limited)
 	}, nil)
 	if err != nil {
 		return failure.As(failure.ErrDatabase, "close: acquisitions under way may leave rows behind", err)
@@ -87,7 +91,7 @@ func (s *Locks) waitInFlight(ctx context.Context) error {
 // holds.
 func splitByMinHold(holds []*hold) (ended, kept []*hold) {
 	for _, h := range holds {
-		if h.minHoldLeft() > 0 {
+		if time.Until(h.lease.minHoldEnd()) > 0 {
 			kept = append(kept, h)
 		} else {
 			ended = append(ended, h)
@@ -100,22 +104,22 @@ func splitByMinHold(holds []*hold) (ended, kept []*hold) {
 // that for those whose rests differ by less than a second. A row that it could not keep stays until its
 // time-to-live ends.
 func (s *Locks) keepRows(ctx context.Context, holds []*hold) error {
-	slices.SortStableFunc(holds, func(a, b *hold) int { return b.minHoldEnd().Compare(a.minHoldEnd()) })
+	slices.SortStableFunc(holds, func(a, b *hold) int { return b.lease.minHoldEnd().Compare(a.lease.minHoldEnd()) })
 	var passedOver []*hold
 	for first := 0; first < len(holds); {
-		end := holds[first].minHoldEnd()
-		n := slices.IndexFunc(holds[first:], func(h *hold) bool { return end.Sub(h.minHoldEnd()) >= time.Second })
+		end := holds[first].lease.minHoldEnd()
+		n := slices.IndexFunc(holds[first:], func(h *hold) bool { return end.Sub(h.lease.minHoldEnd()) >= time.Second })
 		if n < 0 {
 			n = len(holds) - first
 		}
-		for part := range byRows(holds[first:first+n], locktable.MaxRenewals) {
+		for part := range byRows(holds[first:first+n], s.table.Renewals.MaxRenewals()) {
 			claims := make([]locktable.Claim, len(part))
 			for i, h := range part {
 				claims[i] = h.claim()
 			}
 			var kept []bool
 			err := s.inTime(ctx, part[0].ttl, func(ctx context.Context) (err error) {
-				kept, err = s.table.KeepAll(ctx, claims, max(time.Until(end), time.Millisecond))
+				kept, err = s.table.Releases.KeepAll(ctx, claims, max(time.Until(end), time.Millisecond))
 				return err
 			})
 			if err != nil {
@@ -130,7 +134,7 @@ func (s *Locks) keepRows(ctx context.Context, holds []*hold) error {
 		first += n
 	}
 	_, _, err := s.releaseRows(ctx, passedOver, keptAtOnce, func(ctx context.Context, h *hold) error {
-		_, err := s.table.Keep(ctx, h.claim(), max(h.minHoldLeft(), time.Millisecond))
+		_, err := s.table.Releases.Keep(ctx, h.claim(), max(time.Until(h.lease.minHoldEnd()), time.Millisecond))
 		return err
 	})
 	return err
@@ -143,8 +147,8 @@ func (s *Locks) inTime(ctx context.Context, ttl time.Duration, send func(context
 	limited, cancel := bounded.WithTimeout(ctx, max(s.inFlightTimeout(), ttl))
 	defer cancel()
 	err := send(limited)
-	if e := (*locktable.Error)(nil); errors.As(err, &e) && e.Kind == locktable.Ended && bounded.Ended(ctx) == nil {
-		return &locktable.Error{Op: e.Op, Kind: locktable.NoAnswer, Err: e.Err}
+	if e := (*dbcall.Error)(nil); errors.As(err, &e) && e.Kind == dbcall.Ended && bounded.Ended(ctx) == nil {
+		return &dbcall.Error{Op: e.Op, Kind: dbcall.NoAnswer, Err: e.Err}
 	}
 	return err
 }
@@ -165,7 +169,7 @@ func (s *Locks) releaseRows(ctx context.Context, holds []*hold, atOnce int, rele
 				}
 				failed := s.inTime(ctx, holds[i].ttl, func(ctx context.Context) error { return release(ctx, holds[i]) })
 				outcomes[i] = failure.Of(failed, holds[i].key)
-				if locktable.Is(failed, locktable.NoAnswer) {
+				if dbcall.Is(failed, dbcall.NoAnswer) {
 					stopped.Store(true)
 				}
 			}

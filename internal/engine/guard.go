@@ -21,16 +21,16 @@ func (u *Use) Guard(ctx context.Context, tx locktable.Guardable) error {
 
 // guard pins the row of h inside a transaction.
 func (h *hold) guard(ctx context.Context, tx locktable.Guardable) error {
-	h.mu.Lock()
-	h.guarded = true // the row must not be handed over while the transaction may be open
-	h.mu.Unlock()
+	h.lease.mu.Lock()
+	h.lease.guarded = true // the row must not be handed over while the transaction may be open
+	h.lease.mu.Unlock()
 	if err := h.alive(); err != nil {
 		return err
 	}
-	h.config.renewOverdue(ctx, h)
-	limited, cancel := context.WithDeadline(ctx, h.deadline())
+	h.locks.renewers.renewOverdue(ctx, h)
+	limited, cancel := context.WithDeadline(ctx, h.lease.deadline())
 	defer cancel()
-	got, err := h.config.table.Guard(limited, tx, h.claim())
+	got, err := h.locks.table.Guards.Guard(limited, tx, h.claim())
 	// The row was there then, and the lease has not ended since: so it had not expired
 	// either, whatever the statement had to wait for.
 	if lost := h.alive(); lost != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/internal/waits"
+	"github.com/sqllock/sqllock/internal/report"
 	"github.com/sqllock/sqllock/observe"
 )
 
 // The way of a call that locks, from the caller to the database:
 //
-//	Locks.Lock       checks the settings; tells the observers
-//	Locks.enter      enters again if ctx carries a lease of the lock, or goes on
-//	waiter.acquire   queues, reads, tries and polls, until the row is acquired
-//	waiter.try       makes one attempt
-//	Table.Acquire    sends the statement
+//	Locks.Lock             checks the settings; tells the observers
+//	Locks.acquire          enters again if ctx carries a lease of the lock, or goes on
+//	waiter.acquire         queues, reads, tries and polls, until the row is acquired
+//	waiter.try             makes one attempt
+//	acquisitions.Acquire   sends the statement: in package locktable
 //
 // A caller that has the row gets its lease from Locks.grant.
 
@@ -35,16 +35,16 @@ func (s *Locks) Lock(ctx context.Context, r Request, wait time.Duration, u *Use,
 	}
 	u.face = face
 	if len(s.observers) == 0 {
-		return s.enter(ctx, r, wait, u, nil)
+		return s.acquire(ctx, r, wait, u, nil)
 	}
 	return s.lockObserved(ctx, r, wait, u)
 }
 
 // lockObserved is Lock for a registry with observers.
 func (s *Locks) lockObserved(ctx context.Context, r Request, wait time.Duration, u *Use) (err error) {
-	o := s.observers.observe(ctx, observe.AcquireStart{Key: r.key, TTL: r.ttl, Wait: wait, AutoRenew: r.autoRenew, StandsBy: waits.StandsBy(ctx, r.key)})
-	err = s.enter(o.ctx, r, wait, u, o) //nolint:contextcheck // it is made from ctx
-	e := o.answer(err)
+	o := s.observers.Begin(ctx, observe.AcquireStart{Key: r.key, TTL: r.ttl, Wait: wait, AutoRenew: r.autoRenew, StandsBy: report.StandsBy(ctx, r.key)})
+	err = s.acquire(o.Context(), r, wait, u, o) //nolint:contextcheck // it is made from ctx
+	e := o.Answer(err)
 	if err == nil {
 		e.Holder, e.Token, _ = u.Term()
 		e.Reentered = u.hold.observed != o
@@ -53,7 +53,7 @@ func (s *Locks) lockObserved(ctx context.Context, r Request, wait time.Duration,
 	case e.Reentered:
 		e.Queued = 0
 	case err == nil:
-		e.HandedOn = u.hold.wasHandedOver()
+		e.HandedOn = u.hold.term.passed > 0
 	}
 	reported := false
 	defer func() {
@@ -61,7 +61,7 @@ func (s *Locks) lockObserved(ctx context.Context, r Request, wait time.Duration,
 			_ = u.Unlock(ctx, time.Time{})
 		}
 	}()
-	o.reportAnswer(e)
+	o.ReportAnswer(e)
 	reported = true
 	return err
 }
@@ -72,31 +72,31 @@ func (s *Locks) Check(r Request) error {
 		return failure.Invalid("minimum hold %v of %q is negative", r.minHold, r.key)
 	}
 	if r.fair {
-		if err := s.table.CheckTurns(); err != nil {
+		if err := s.table.Turns.Check(); err != nil {
 			return failure.Of(err, r.key)
 		}
 	}
-	return s.config.checkTTL(r.key, r.ttl)
+	return s.checkTTL(r.key, r.ttl)
 }
 
 // checkTTL refuses a time-to-live that a lease of key cannot have.
-func (c *holdConfig) checkTTL(key string, ttl time.Duration) error {
-	if ttl < c.leastTTL {
-		return CheckTTL(ttl, c.leastTTL)
+func (s *Locks) checkTTL(key string, ttl time.Duration) error {
+	if ttl < s.leastTTL {
+		return CheckTTL(ttl, s.leastTTL)
 	}
-	if c.fixedTTL != 0 && ttl != c.fixedTTL {
-		return failure.Invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (`sqllock migrate up --layout spring7` adds it, if no Spring before 7 uses the table)",
-			ttl, key, c.fixedTTL)
+	if s.fixedTTL != 0 && ttl != s.fixedTTL {
+		return failure.Invalid("time-to-live %v of %q: without the column EXPIRED_AFTER all locks have the registry's, %v (`%s --layout spring7` adds it, if no Spring before 7 uses the table)",
+			ttl, key, s.fixedTTL, s.table.MigrateUp())
 	}
 	return nil
 }
 
-// enter acquires, and notes in o, which may be nil, what it takes.
-func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use, o *observation) error {
+// acquire enters again or acquires, and notes in o, which may be nil, what it takes.
+func (s *Locks) acquire(ctx context.Context, r Request, wait time.Duration, u *Use, o *report.Call) error {
 	if entered, err := s.reenter(ctx, r, u); entered || err != nil {
 		return err
 	}
-	h := newHold(&s.config, r)
+	h := newHold(s, r)
 	h.observed = o
 	// The context under the lease's own ends the wait, too, if the registry is closed.
 	waiting := u.begin(ctx, h, r.key)
@@ -110,7 +110,7 @@ func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use
 		defer cancel()
 		waiting = limited
 	}
-	w := waiter{Locks: s, hold: h, once: wait == notAtAll}
+	w := waiter{locks: s, hold: h, once: wait == notAtAll}
 	began := time.Now()
 	seen, err := w.acquire(waiting)
 	if err == nil {
@@ -149,9 +149,12 @@ func (s *Locks) enter(ctx context.Context, r Request, wait time.Duration, u *Use
 
 // notAcquired describes a wait that ctx has ended, or a try if it has not.
 func (s *Locks) notAcquired(ctx context.Context, key string, seen locktable.Row, waited time.Duration) error {
+	if bounded.Ended(ctx) != nil && seen.IsReleased() { // it was polled, and another attempt was to come
+		seen = locktable.Row{}
+	}
 	var pin locktable.Pin
 	if seen.Holder != "" && seen.Expired() && bounded.Ended(ctx) == nil {
-		pin, _ = s.table.PinSoon(ctx, seen.LockKey)
+		pin, _ = s.table.Pins.PinSoon(ctx, seen.LockKey)
 	}
 	return s.heldError(key, seen.Holder, max(seen.Left, 0), waited, s.processOf(ctx, seen), pin, bounded.Ended(ctx))
 }
@@ -164,18 +167,18 @@ func (s *Locks) reenter(ctx context.Context, r Request, u *Use) (entered bool, e
 		return false, err
 	}
 	u.begin(ctx, h, r.key)
-	if !h.enter(u) {
+	if !h.lease.enter(u) {
 		u.cancel(nil)
 		return false, h.lost()
 	}
-	if err := h.renewForEntry(ctx); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
+	if err := h.renewForReentry(ctx); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
 		// What ends the outer lease here has ended the renewal too.
 		u.releasing = releaseContext{hold: h, caller: ctx}
 		_ = h.unlock(u) //nolint:contextcheck // it is made from ctx
 		u.cancel(nil)
 		return false, err
 	}
-	h.keepFor(r.minHold)
+	h.lease.keepFor(r.minHold)
 	return true, nil
 }
 
@@ -203,7 +206,7 @@ func (s *Locks) grant(ctx, waiting context.Context, u *Use) error {
 	if !gaveUp {
 		return nil
 	}
-	if err := u.Unlock(waiting, h.deadline()); err != nil {
+	if err := u.Unlock(waiting, h.lease.deadline()); err != nil {
 		return err
 	}
 	return s.notAcquired(ctx, h.key, locktable.Row{}, 0)

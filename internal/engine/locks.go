@@ -8,45 +8,54 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/lru"
-	"github.com/sqllock/sqllock/internal/waits"
+	"github.com/sqllock/sqllock/internal/report"
 	"github.com/sqllock/sqllock/observe"
 )
 
 // Locks are the locks of a registry, as its handles need them: what is set for all of
-// them, the entries of their keys, the callers that wait, the holds, and the renewal.
+// them, the local locks of their keys, the callers that wait, the holds, and the renewal.
 //
-// No other mutex is taken while mu is held, except that of the renewal.
+// No other mutex is taken while mu is held.
 type Locks struct {
-	config holdConfig
-	table  *locktable.Table
-	idle   time.Duration // between two polls at most
-	waker  waker         // or nil
-	// heldError makes the error of a call that has found key held.
+	table     *locktable.Table
+	waker     waker // or nil
 	heldError heldError
-	renewal   renewal
-	naming    naming
+	began     time.Time     // when the registry was made
+	idle      time.Duration // IdleBetweenTries: between two polls at most, here and in other processes
+	leastTTL  time.Duration // the shortest one that a lease can have
+	fixedTTL  time.Duration // the only one that a lease can have, or 0
+	maxHold   time.Duration // after which only its caller makes a lease last longer, or 0
+	handOff   bool          // Unlock hands the row over to the next local waiter
 
-	defaults           Request   // of a handle, without a key
-	waitThroughOutages bool      // waiters try again after errors of the database
-	observers          observers // of acquisitions and of the ends of leases
-	waits              *waits.Tracker
+	background background // what runs beside the callers
+	renewers   renewers   // of the holds that are renewed automatically
+	naming     naming
+
+	defaults           Request          // of a handle, without a key
+	waitThroughOutages bool             // waiters try again after errors of the database
+	observers          report.Observers // of acquisitions and of the ends of leases
+	tracker            *report.Tracker
 
 	closing context.Context // done, with cause failure.ErrClosed, once Close is called
 	close   context.CancelCauseFunc
 	calls   sync.WaitGroup // of callers that were added and have not returned
 
 	mu      sync.Mutex
-	entries *lru.Cache[string, entry]         // by LOCK_KEY
+	locals  *lru.Cache[string, localLock]     // by LOCK_KEY
 	arrived uint64                            // how many callers have waited
 	waiting map[*hold]context.CancelCauseFunc // with what ends the wait
 	holds   map[*hold]struct{}
 	sweeper sweeper
+
+	tidying atomic.Bool // whether tidy runs
 }
 
 // Settings are those of a registry. Package sqllock documents them.
@@ -59,42 +68,44 @@ type Settings struct {
 	CacheCapacity      int
 }
 
-// heldError makes the error of a call that has found key held: by holder, for another left, as far as that is known. pin is
-// the transaction that keeps the row of a lease that is over from being acquired.
-// process is what the holder's process calls itself, or "". cause is what has ended the wait, or nil.
+// heldError makes the error of a call that has found key held. holder has it for the time left, as far as that is known, and
+// process is what the holder's process calls itself, or "". pin is the transaction that has the row of a lease locked that is
+// over. cause is what has ended the wait, or nil.
 type heldError = func(key, holder string, left, waited time.Duration, process string, pin locktable.Pin, cause error) error
 
 // New returns the locks of a registry over a table. wake and tracker may be nil. process is what this process calls itself;
 // if it is "", no names are written. The observers are not nil, and each is there once.
-func New(t *locktable.Table, wake waker, held heldError, process string, observed []*observe.Observer, tracker *waits.Tracker, o Settings) *Locks {
-	all := observers(observed)
+func New(t *locktable.Table, wake waker, held heldError, process string, observed []*observe.Observer, tracker *report.Tracker, o Settings) *Locks {
+	all := report.Observers(observed)
 	s := &Locks{
 		table:     t,
-		idle:      o.IdleBetweenTries,
 		waker:     wake,
 		heldError: held,
+		began:     time.Now(),
+		idle:      o.IdleBetweenTries,
+		leastTTL:  max(t.LeastTTL(), minTTL),
+		maxHold:   o.MaxHold,
+		handOff:   o.HandOff,
 		defaults:  o.Defaults,
-		waits:     tracker,
-		entries:   lru.New[string, entry](o.CacheCapacity),
+		tracker:   tracker,
+		locals:    lru.New[string, localLock](o.CacheCapacity),
 		waiting:   make(map[*hold]context.CancelCauseFunc),
 		holds:     make(map[*hold]struct{}),
 	}
-	s.waitThroughOutages, s.observers = o.WaitThroughOutages, all.ofLocks()
+	s.waitThroughOutages, s.observers = o.WaitThroughOutages, all.OfLocks()
 	if len(s.observers) > 0 {
 		t.KeepValues()
 	}
 	s.closing, s.close = context.WithCancelCause(context.Background())
-	s.config = holdConfig{table: t, onEnd: s.removeHold, onKept: s.nameKept, onLeftover: s.sweepLater, handOff: o.HandOff, idle: o.IdleBetweenTries, maxHold: o.MaxHold}
-	s.config.leastTTL = max(t.LeastTTL(), minTTL)
 	if t.Layout() == dialect.Spring6 {
-		s.config.fixedTTL = o.Defaults.ttl
+		s.fixedTTL = o.Defaults.ttl
 	}
-	s.renewal = renewal{
-		background: background{closing: s.closing}, table: t, batch: locktable.MaxRenewals,
-		observers: all.ofRenewals(), renewers: make(map[time.Duration]*renewer),
+	s.background.closing = s.closing
+	s.renewers = renewers{
+		locks: s, background: &s.background, batch: t.Renewals.MaxRenewals(),
+		observers: all.OfRenewals(), byTTL: make(map[time.Duration]*renewer),
 	}
-	s.config.renewOverdue = s.renewal.renewOverdue
-	s.naming = newNaming(s.closing, process)
+	s.naming = naming{process: process, notice: notice{table: t}}
 	return s
 }
 
@@ -106,18 +117,16 @@ type handle interface{ Key() string }
 func (s *Locks) Obtain(key, lockKey string, newHandle func(Request) interface{ Key() string }) (interface{ Key() string }, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, err := s.entryLocked(key, lockKey)
+	l, err := s.localLocked(key, lockKey)
 	if err != nil {
 		return nil, err
 	}
-	if e.handle != nil && e.handle.Key() == key {
-		return e.handle, nil
+	if l.handle != nil && l.handle.Key() == key {
+		return l.handle, nil
 	}
-	r := s.defaults
-	r.key, r.lockKey = key, lockKey
-	made := newHandle(r)
-	if e.handle == nil {
-		e.handle = made
+	made := newHandle(s.defaults.withKey(key, lockKey))
+	if l.handle == nil {
+		l.handle = made
 	}
 	return made, nil
 }
@@ -137,60 +146,60 @@ func (s *Locks) CheckOpen() error {
 func (s *Locks) Forget(before time.Time) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.entries.EvictUnusedSince(before)
+	return s.locals.EvictUnusedSince(before)
 }
 
 // SetCapacity changes how many locks are kept that are not in use.
 func (s *Locks) SetCapacity(capacity int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.entries.SetCapacity(capacity)
+	s.locals.SetCapacity(capacity)
 }
 
 // Held calls yield with each lease that is held now; with each of its keys if it has several. waiting is how many callers
 // wait for the lock.
 func (s *Locks) Held(yield func(key, holder string, token int64, deadline time.Time, waiting int)) {
 	for _, h := range s.allHolds() {
-		if !h.lasts() {
+		if !h.lease.lasts() {
 			continue // it has just ended, or was handed over
 		}
-		t := h.currentTerm()
-		for i := range h.count() {
-			yield(h.keyAt(i).key, t.holder, t.token, t.end, h.entries[i].mutex.Waiters())
+		end := h.lease.deadline()
+		for i, one := range h.keys {
+			yield(one.key, h.term.holder, h.term.token, end, h.locals[i].mutex.Waiters())
 		}
 	}
 }
 
-// IsLeftover reports whether the row of a holder has none any more: see [locktable.Table.IsLeftover].
+// IsLeftover reports whether the row of a holder has none any more: see [locktable.Table.Leftovers].
 func (s *Locks) IsLeftover(lockKey, holder string) bool {
-	return s.table.IsLeftover(locktable.Row{LockKey: lockKey, Holder: holder})
+	return s.table.Leftovers.Includes(locktable.Row{LockKey: lockKey, Holder: holder})
 }
 
-// entryLocked returns the entry of a LOCK_KEY, which key is mapped to.
-func (s *Locks) entryLocked(key, lockKey string) (*entry, error) {
+// localLocked returns the local lock of a LOCK_KEY, which key is mapped to.
+func (s *Locks) localLocked(key, lockKey string) (*localLock, error) {
 	if s.closing.Err() != nil {
 		return nil, fmt.Errorf("%w: %q", failure.ErrClosed, key)
 	}
-	if e := s.entries.Get(lockKey); e != nil {
-		return e, nil
+	if l := s.locals.Get(lockKey); l != nil {
+		return l, nil
 	}
-	e := s.entries.Add(lockKey)
-	if e == nil {
-		return nil, fmt.Errorf("%w: no room for %q beside %d locks in use", failure.ErrCapacity, key, s.entries.Capacity())
+	l := s.locals.Add(lockKey)
+	if l == nil {
+		return nil, fmt.Errorf("%w: no room for %q beside %d locks in use", failure.ErrCapacity, key, s.locals.Capacity())
 	}
-	return e, nil
+	return l, nil
 }
 
-// addWaiter gives h, whose caller is about to wait, the entry of its key, which stays
+// addWaiter gives h, whose caller is about to wait, the local lock of its key, which stays
 // cached meanwhile. cancel is called if the wait is to end before addHold or removeWaiter
 // is called. The caller calls s.calls.Done when nothing is left of the call.
 func (s *Locks) addWaiter(h *hold, cancel context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing.Err() != nil {
-		return fmt.Errorf("%w: %q", failure.ErrClosed, h.keyAt(0).key)
+		return fmt.Errorf("%w: %q", failure.ErrClosed, h.keys[0].key)
 	}
-	if err := s.pinLocked(h); err != nil {
+	if err := s.retainLocalsLocked(h); err != nil {
 		return err
 	}
 	s.arrived++
@@ -203,44 +212,29 @@ func (s *Locks) addWaiter(h *hold, cancel context.CancelCauseFunc) error {
 	return nil
 }
 
-// pinLocked gives h the entries of its keys, which stay cached until unpinLocked.
-func (s *Locks) pinLocked(h *hold) error {
-	h.entries = h.entry[:0]
-	if h.joint == nil {
-		return s.pinOneLocked(h, h.key, h.lockKey)
-	}
-	h.entries = make([]*entry, 0, len(h.joint.keys))
-	for _, one := range h.joint.keys {
-		if err := s.pinOneLocked(h, one.key, one.lockKey); err != nil {
-			s.unpinLocked(h)
-			return err
+// retainLocalsLocked gives h the local locks of its keys, which stay cached until dropLocalsLocked.
+func (s *Locks) retainLocalsLocked(h *hold) error {
+	h.locals = slices.Grow(h.local[:0], len(h.keys))
+	for _, one := range h.keys {
+		l := s.locals.Retain(one.lockKey)
+		if l == nil {
+			added, err := s.localLocked(one.key, one.lockKey)
+			if err != nil {
+				s.dropLocalsLocked(h)
+				return err
+			}
+			s.locals.Retain(one.lockKey)
+			l = added
 		}
+		h.locals = append(h.locals, l)
 	}
 	return nil
 }
 
-func (s *Locks) pinOneLocked(h *hold, key, lockKey string) error {
-	e := s.entries.Pin(lockKey)
-	if e == nil {
-		added, err := s.entryLocked(key, lockKey)
-		if err != nil {
-			return err
-		}
-		s.entries.Pin(lockKey)
-		e = added
-	}
-	h.entries = append(h.entries, e)
-	return nil
-}
-
-// unpinLocked takes back the pins of the entries that h has.
-func (s *Locks) unpinLocked(h *hold) {
-	for i := range h.entries {
-		lockKey := h.lockKey
-		if i > 0 {
-			lockKey = h.joint.more[i-1]
-		}
-		s.entries.Unpin(lockKey)
+// dropLocalsLocked lets the local locks that h has be evicted.
+func (s *Locks) dropLocalsLocked(h *hold) {
+	for _, one := range h.keys[:len(h.locals)] {
+		s.locals.Drop(one.lockKey)
 	}
 }
 
@@ -249,7 +243,7 @@ func (s *Locks) removeWaiter(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, h)
-	s.unpinLocked(h)
+	s.dropLocalsLocked(h)
 }
 
 // addHold makes a waiter one of the holds that Close ends. It returns false if the
@@ -263,20 +257,24 @@ func (s *Locks) addHold(h *hold) bool {
 	}
 	s.holds[h] = struct{}{}
 	if h.autoRenew {
-		s.renewal.add(h)
+		one := s.renewers.byTTL[h.ttl]
+		if one == nil {
+			one = s.renewers.startLocked(h.ttl)
+		}
+		one.holds[h] = struct{}{}
 	}
 	return true
 }
 
-// removeHold takes h from the holds, and its pin from the entry.
+// removeHold takes h from the holds, and lets its local locks be evicted if nothing else uses them.
 func (s *Locks) removeHold(h *hold) {
-	if h.autoRenew {
-		s.renewal.remove(h)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.holds, h)
-	s.unpinLocked(h)
+	if one := s.renewers.byTTL[h.ttl]; one != nil {
+		delete(one.holds, h)
+	}
+	s.dropLocalsLocked(h)
 }
 
 // allHolds returns the holds, in no particular order. Some may be over.
@@ -288,7 +286,7 @@ func (s *Locks) allHolds() []*hold {
 		holds = append(holds, h)
 	}
 	// In the same order each time, so that a simulation can repeat what Close does.
-	slices.SortFunc(holds, func(a, b *hold) int { return strings.Compare(a.lockKey, b.lockKey) })
+	slices.SortFunc(holds, func(a, b *hold) int { return strings.Compare(a.keys[0].lockKey, b.keys[0].lockKey) })
 	return holds
 }
 
@@ -298,8 +296,8 @@ func (s *Locks) Waiting() (byKey map[string]int, callers int) {
 	defer s.mu.Unlock()
 	byKey = make(map[string]int)
 	for h := range s.waiting {
-		for _, key := range h.Keys() {
-			byKey[key]++
+		for _, one := range h.keys {
+			byKey[one.key]++
 		}
 	}
 	return byKey, len(s.waiting)
@@ -331,13 +329,15 @@ func (e *sharedError) Unwrap() error { return e.err }
 
 // shareNoAnswer ends the wait of the callers that queue behind h with err, if err says
 // that the database does not answer. Otherwise each would find out for itself, one after
-// the other, after seconds each. Waiters that wait through outages go on.
+// the other, after seconds each. Waiters that wait through outages go on. So do those for a key that h does not own now, as a
+// joint lock that polls another one: they do not wait for h, and may have a lease already.
 func (s *Locks) shareNoAnswer(h *hold, err error) {
-	if s.waitThroughOutages || !locktable.Is(err, locktable.NoAnswer) || h.waiters() == 0 {
+	if s.waitThroughOutages || !dbcall.Is(err, dbcall.NoAnswer) || h.waiters() == 0 {
 		return
 	}
+	owned := h.ownedKeys()
 	s.mu.Lock()
-	cancels := s.cancelsLocked(func(other *hold) bool { return other != h && other.meets(h) })
+	cancels := s.cancelsLocked(func(other *hold) bool { return other != h && slices.ContainsFunc(owned, other.covers) })
 	s.mu.Unlock()
 	for _, cancel := range cancels { // without s.mu: it calls the context that the waiter came with
 		cancel(&sharedError{err})

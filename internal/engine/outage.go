@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/jitter"
 )
 
@@ -43,4 +45,50 @@ func (o *outage) ended(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err
+}
+
+// outlasts reports whether w tries again after err: an error of the database that may pass.
+// Without a lock table no waiting helps.
+func (w *waiter) outlasts(err error) bool {
+	return w.locks.waitThroughOutages && !w.once && errors.Is(err, failure.ErrDatabase) && !errors.Is(err, failure.ErrSchema)
+}
+
+// sitOut waits before the next try while the database fails. It returns false if ctx ended.
+func (w *waiter) sitOut(ctx context.Context, err error) bool {
+	h := w.hold
+	w.leaveTurn(ctx)
+	w.ticket.unordered = false // there may be turns again
+	outage := h.locals[0].outage.Load().after(err, w.locks.idle)
+	w.noteOutage(outage)
+	w.noteWait(ctx)
+	if !outage.sleep(ctx) {
+		return false
+	}
+	w.replaceHolder() // the row of the last attempt may still be deleted
+	return true
+}
+
+// noteOutage tells those who queue behind w of an outage, or, if o is nil, of its end.
+func (w *waiter) noteOutage(o *outage) {
+	for _, l := range w.hold.locals {
+		if l.outage.Load() != o && l.mutex.Owner() == w.hold {
+			l.outage.Store(o)
+		}
+	}
+}
+
+// leaveOutage returns the outage that w, which did not get the lock, has waited in, or nil. It is
+// forgotten with the last waiter.
+func (w *waiter) leaveOutage() (met *outage) {
+	for _, l := range w.hold.locals {
+		o := l.outage.Load()
+		if o == nil {
+			continue
+		}
+		met = o
+		if l.mutex.Owner() == w.hold && l.mutex.Waiters() == 0 {
+			l.outage.Store(nil)
+		}
+	}
+	return met
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/failure"
-	"github.com/sqllock/sqllock/observe"
 )
 
 // pinnedAtOnce is how many pinned rows a renewer waits for at a time.
@@ -22,8 +21,8 @@ const pinnedAtOnce = 2
 // statement that waits for it in the row's queue. It runs beside the renewer and does not
 // delay the next renewal of all leases.
 type pinnedRenewals struct {
-	background     *background
-	timeout, retry time.Duration // of an attempt of the renewer, and until its next one
+	background *background
+	retry      time.Duration // until the next attempt
 
 	// byHold has those under way. Only the goroutine of the renewer uses it.
 	byHold map[*hold]*pinnedRenewal
@@ -31,36 +30,7 @@ type pinnedRenewals struct {
 	// maybe for long, have a limiter of their own and do not keep the others waiting. Those
 	// that it has no place for are tried again by join, all together.
 	limiter, guardedLimiter chan struct{}
-	join                    func(*hold) <-chan struct{} // see renewal.join
-}
-
-// background is where the renewals of a registry run.
-type background struct {
-	closing context.Context // done once the registry is closed
-	tasks   sync.WaitGroup
-}
-
-// unlessClosed calls fn, which calls observers. It waits for it unless the registry is closed: they
-// may call Close, which waits for the tasks.
-func (b *background) unlessClosed(fn func()) {
-	returned := make(chan struct{})
-	go func() {
-		defer close(returned)
-		fn()
-	}()
-	select {
-	case <-returned:
-	case <-b.closing.Done():
-	}
-}
-
-// deleteLate deletes the rows of holds that were renewed when their leases were over.
-func (b *background) deleteLate(holds []*hold) {
-	var deleting sync.WaitGroup
-	for _, h := range holds {
-		deleting.Go(func() { h.cleanUp(b.closing) })
-	}
-	deleting.Wait()
+	join                    func(*hold) <-chan struct{} // see renewers.join
 }
 
 // A pinnedRenewal is under way until the row is renewed or gone, or its lease has ended.
@@ -70,26 +40,14 @@ type pinnedRenewal struct {
 	err  error // of the last attempt
 }
 
-func newPinnedRenewals(b *background, timeout, retry time.Duration, join func(*hold) <-chan struct{}) pinnedRenewals {
-	return pinnedRenewals{
-		background:     b,
-		timeout:        timeout,
-		retry:          retry,
-		byHold:         make(map[*hold]*pinnedRenewal),
-		limiter:        make(chan struct{}, pinnedAtOnce),
-		guardedLimiter: make(chan struct{}, 1),
-		join:           join,
-	}
-}
-
 // renew begins the renewals of holds whose rows are pinned, unless they are under way,
-// those that end first at first. It waits for them for as long as an attempt may take, and
-// returns an error for those that are not done then.
-func (p *pinnedRenewals) renew(holds []*hold) error {
+// those that end first at first. It waits for them until a time, and returns an error for those that
+// are not done then.
+func (p *pinnedRenewals) renew(holds []*hold, until time.Time) error {
 	if len(holds) == 0 && len(p.byHold) == 0 {
 		return nil
 	}
-	slices.SortFunc(holds, func(x, y *hold) int { return x.deadline().Compare(y.deadline()) })
+	slices.SortFunc(holds, func(x, y *hold) int { return x.lease.deadline().Compare(y.lease.deadline()) })
 	for _, h := range holds {
 		if p.byHold[h] == nil {
 			renewal := &pinnedRenewal{done: make(chan struct{})}
@@ -97,7 +55,7 @@ func (p *pinnedRenewals) renew(holds []*hold) error {
 			p.background.tasks.Go(func() { p.run(h, renewal) })
 		}
 	}
-	limited, cancel := context.WithTimeout(p.background.closing, p.timeout)
+	limited, cancel := context.WithDeadline(p.background.closing, until)
 	defer cancel()
 	var err error
 	waiting := 0
@@ -128,8 +86,8 @@ func (p *pinnedRenewals) renew(holds []*hold) error {
 // The statement for all leases may be faster.
 func (p *pinnedRenewals) run(h *hold, renewal *pinnedRenewal) {
 	defer close(renewal.done)
-	end := h.deadline()
-	isDue := func() bool { return h.mayBeRenewed() && !h.deadline().After(end) }
+	end := h.lease.deadline()
+	isDue := func() bool { return h.mayBeRenewed() && !h.lease.deadline().After(end) }
 	for isDue() {
 		if p.renewOne(h, renewal, isDue) || !bounded.Sleep(p.background.closing, p.retry) {
 			return
@@ -141,7 +99,7 @@ func (p *pinnedRenewals) run(h *hold, renewal *pinnedRenewal) {
 // renewOne waits for the row of h, until the lease ends at most, and renews it. It reports
 // whether it is known what became of the row.
 func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() bool) bool {
-	ctx, cancel := context.WithDeadline(p.background.closing, h.deadline())
+	ctx, cancel := context.WithDeadline(p.background.closing, h.lease.deadline())
 	defer cancel()
 	limiter := p.take(ctx, h)
 	if limiter == nil {
@@ -152,7 +110,7 @@ func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() 
 		return false
 	}
 	sent := time.Now()
-	renewed, err := h.config.table.Renew(ctx, h.claim(), 0, func() {
+	renewed, err := h.locks.table.Renewals.Renew(ctx, h.claim(), 0, func() {
 		if h.autoRenewed(sent) {
 			h.cleanUp(p.background.closing)
 		}
@@ -161,7 +119,7 @@ func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() 
 		return false
 	}
 	if !renewed {
-		h.endTaken(p.background)
+		p.background.endTaken(h)
 	} else if h.autoRenewed(sent) {
 		p.background.tasks.Go(func() { h.cleanUp(p.background.closing) })
 	}
@@ -172,7 +130,7 @@ func (p *pinnedRenewals) renewOne(h *hold, renewal *pinnedRenewal, isDue func() 
 // ctx has ended, or a guarded row has been tried together with others.
 func (p *pinnedRenewals) take(ctx context.Context, h *hold) chan struct{} {
 	limiter, tried := p.limiter, (<-chan struct{})(nil)
-	if h.isGuarded() {
+	if h.lease.isGuarded() {
 		limiter = p.guardedLimiter
 		if len(limiter) == cap(limiter) {
 			tried = p.join(h)
@@ -212,41 +170,8 @@ func (r *pinnedRenewal) isDone() bool {
 	}
 }
 
-// mayBeRenewed reports whether the registry may still renew h.
-func (h *hold) mayBeRenewed() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.state == held && (h.renewUntil.IsZero() || h.term.end.Before(h.renewUntil))
-}
-
-func (h *hold) isGuarded() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.guarded
-}
-
-// autoRenewed extends the lease after its row was renewed by a statement that was sent at
-// sent. It reports whether the answer came too late: then the row lasts and has no holder.
-func (h *hold) autoRenewed(sent time.Time) (late bool) {
-	h.extend(h.renewedEnd(sent, h.ttl), sent.Add(h.ttl))
-	h.check() // the timer may come second
-	return errors.Is(h.lost(), failure.ErrLockLost)
-}
-
-// endTaken ends h because its row was not there to be renewed. It returns false if h was
-// unlocked, or over already, or if the registry was closed meanwhile.
-func (h *hold) endTaken(b *background) (ended bool) {
-	switch {
-	case h.isUnlocked(): // its own Unlock was faster
-		return false
-	case h.observed == nil:
-		return h.finish(observe.EndTaken, nil)
-	}
-	result := make(chan bool, 1)
-	b.unlessClosed(func() { result <- h.finish(observe.EndTaken, nil) })
-	select {
-	case ended = <-result:
-	default:
-	}
-	return ended
+func (l *lease) isGuarded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.guarded
 }

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/fair"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/names"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -18,27 +20,27 @@ type releaseContext struct {
 	by     time.Time       // until when the row may be deleted (see [Use.Unlock]), or zero
 }
 
-func (c *releaseContext) Deadline() (time.Time, bool) { return c.hold.deadline(), true }
+func (c *releaseContext) Deadline() (time.Time, bool) { return c.hold.lease.deadline(), true }
 func (c *releaseContext) Value(key any) any           { return c.caller.Value(key) }
 
 func (c *releaseContext) Done() <-chan struct{} {
-	h := c.hold
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.ended == nil {
-		h.ended = make(chan struct{})
-		if h.state >= ended {
-			close(h.ended)
+	l := &c.hold.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over == nil {
+		l.over = make(chan struct{})
+		if l.state >= stateEnded {
+			close(l.over)
 		}
 	}
-	return h.ended
+	return l.over
 }
 
 func (c *releaseContext) Err() error {
-	h := c.hold
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.state >= ended {
+	l := &c.hold.lease
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.state >= stateEnded {
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -47,8 +49,8 @@ func (c *releaseContext) Err() error {
 // Unlock gives the lease back. Only the first call does anything; later ones return what that has returned.
 //
 // If by is not zero, the caller has waited in vain, or does not get the lease: Unlock waits until ctx ends, and a moment
-// longer, and the row may be deleted until by, in the background. A row that could not be deleted is left to the next
-// acquisition.
+// longer, and the row may be deleted until by, in the background. A row that could not be deleted is a leftover, which
+// sweep.go deletes, or the next acquisition.
 func (u *Use) Unlock(ctx context.Context, by time.Time) error {
 	if u == nil || u.hold == nil {
 		return errNoLease()
@@ -75,11 +77,16 @@ func (h *hold) unlock(u *Use) error {
 	if last, err := h.leave(u); !last {
 		return err
 	}
-	if h.config.handOff && ctx.by.IsZero() && h.mayBeHandedOver() && h.handOver(ctx) {
+	if h.locks.handOff && ctx.by.IsZero() && h.mayBeHandedOver() && h.handOver(ctx) {
 		return nil
 	}
 	released, err := h.releaseRow(ctx)
-	h.noteStreaks()
+	for _, l := range h.locals {
+		if h.lease.keep > 0 {
+			l.share.ExpectOwn()
+		}
+		l.share.Released(h.term.since, h.inTurns || l.mutex.Waiters() > 0)
+	}
 	switch {
 	case err != nil:
 		err = failure.AsDatabase(err) // it was cut short by the end of the lease, not of the caller's context
@@ -97,33 +104,25 @@ func (h *hold) unlock(u *Use) error {
 	}
 }
 
-// noteStreaks notes that the callers of this process have had the lock until now, if others wait for it, or may: a caller
-// that has had it for long may ask for it again at once.
-func (h *hold) noteStreaks() {
-	for _, e := range h.entries {
-		if h.minHold > 0 {
-			e.rivals.expectOwn()
-		}
-		if h.inTurns || e.mutex.Waiters() > 0 || time.Since(h.term.since) >= rivalStreak || e.rivals.seen.Load() != nil && e.rivals.competed(h.term.since) {
-			e.streak.note(h.term.since)
-		}
-	}
-}
-
 // releaseRow deletes the row, or keeps it for the rest of the minimum hold.
 func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
-	if rest := h.minHoldLeft(); rest > 0 {
-		released, err = h.config.table.Keep(ctx, h.claim(), max(rest, time.Millisecond))
-		if released && rest >= locktable.NamedAfter {
-			h.config.onKept(ctx, h)
+	if rest := time.Until(h.lease.minHoldEnd()); rest > 0 {
+		released, err = h.locks.table.Releases.Keep(ctx, h.claim(), max(rest, time.Millisecond))
+		if released && rest >= names.NamedAfter {
+			h.locks.nameKept(ctx, h)
 		}
 		return released, failure.Of(err, h.key)
 	}
 	if ctx.by.IsZero() {
-		released, err = h.config.table.Release(ctx, h.claim())
+		busy := h.countRelease() && h.locks.closing.Err() == nil
+		claim := h.claim()
+		if claim.Busy = busy; busy {
+			defer h.locks.tidyLater()
+		}
+		released, err = h.locks.table.Releases.Release(ctx, claim)
 	} else { // the caller does not wait for it
-		left := min(time.Until(ctx.by), time.Until(h.deadline()))
-		released, err = h.config.table.ReleaseAside(ctx.caller, h.claim(), left)
+		left := min(time.Until(ctx.by), time.Until(h.lease.deadline()))
+		released, err = h.locks.table.Leftovers.ReleaseAside(ctx.caller, h.claim(), left)
 	}
 	if err != nil {
 		h.leaveRow()
@@ -132,82 +131,98 @@ func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
 	return released, err
 }
 
-// minHoldLeft returns how long the row still has to stay; negative or 0 means no longer.
-func (h *hold) minHoldLeft() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.minHold == 0 || h.granted.IsZero() {
-		return 0
+// minHoldEnd returns until when the row has to stay. It is zero if it does not.
+func (l *lease) minHoldEnd() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.keep == 0 || l.granted.IsZero() {
+		return time.Time{}
 	}
-	return time.Until(h.granted.Add(h.minHold))
-}
-
-// minHoldEnd returns until when the row has to stay.
-func (h *hold) minHoldEnd() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.granted.Add(h.minHold)
+	return l.granted.Add(l.keep)
 }
 
 // handOver gives the row to the next caller of this process that waits for it. It needs
-// no statement as long as enough of the lease is left. It returns false, having done
-// nothing, if the row is to be released.
+// no statement as long as enough of the lease is left, and renews the row otherwise. It returns
+// false if the row is to be released, as it is then.
 func (h *hold) handOver(ctx *releaseContext) bool {
-	given := h.currentTerm()
-	if time.Until(given.end) < h.ttl/2 {
+	end := h.lease.deadline()
+	if time.Until(end) < h.ttl/2 {
 		sent := time.Now()
-		limited, cancel := context.WithDeadline(context.WithoutCancel(ctx.caller), given.end)
+		limited, cancel := context.WithDeadline(context.WithoutCancel(ctx.caller), end)
 		defer cancel()
-		renewed, err := h.config.table.Renew(limited, h.claim(), locktable.PinnedTimeout, nil)
+		renewed, err := h.locks.table.Renewals.Renew(limited, h.claim(), locktable.PinnedTimeout, nil)
 		if err != nil || !renewed {
 			return false
 		}
-		given.end = leaseEnd(sent, h.ttl)
+		end = leaseEnd(sent, h.ttl)
 	}
-	passed := h.entries[0].mutex.Pass(h, func(next *hold) bool {
-		// The users of h are notified before the next holder is.
-		if next.isJoint() || next.fair || next.ttl != h.ttl || !h.endUse(observe.EndHandedOn) {
+	var uses []*Use
+	grant := h.locals[0].mutex.Pass(h, func(next *hold) (ended bool) {
+		if next.joint || next.fair || next.ttl != h.ttl {
 			return false
 		}
-		next.take(given)
-		return true
-	})
-	if passed {
-		h.config.onEnd(h)
-		if h.observed != nil {
-			h.reportEnd(observe.EndHandedOn, nil)
+		if uses, ended, _ = h.endLease(observe.EndHandedOn); ended {
+			next.take(h.term, end)
 		}
+		return ended
+	})
+	if grant == nil {
+		return false
 	}
-	return passed
+	for _, u := range uses {
+		u.cancel(nil)
+	}
+	grant()
+	h.locks.removeHold(h)
+	if h.observed != nil {
+		h.reportEnd(observe.EndHandedOn, nil)
+	}
+	return true
 }
 
 // mayBeHandedOver reports whether the row may be handed over to a local waiter, if the registry hands over at all.
 func (h *hold) mayBeHandedOver() bool {
-	h.mu.Lock()
-	bound := h.guarded || !h.rowEndMax.IsZero()
-	h.mu.Unlock()
-	isOurs := !h.fair && !h.isJoint()
-	tooLong := time.Since(h.term.since) >= longestStreak(h.config.idle, true) || h.term.passed >= locktable.TokensPerAcquisition-1
-	return isOurs && !tooLong && !bound && h.minHoldLeft() <= 0 && h.entries[0].mutex.Waiters() > 0
+	h.lease.mu.Lock()
+	bound := h.lease.guarded || !h.lease.rowEndMax.IsZero()
+	h.lease.mu.Unlock()
+	isOurs := !h.fair && !h.joint
+	tooLong := time.Since(h.term.since) >= fair.LongestStreak(h.locks.idle, true) || h.term.passed >= locktable.TokensPerAcquisition-1
+	return isOurs && !tooLong && !bound && time.Until(h.lease.minHoldEnd()) <= 0 && h.locals[0].mutex.Waiters() > 0
 }
 
-// take takes over the row of another hold. It is called while h waits.
-func (h *hold) take(given term) {
+// take takes over the row of another hold, whose lease lasts until end. It is called while h waits.
+func (h *hold) take(given term, end time.Time) {
 	given.passed++
 	if given.token != 0 {
 		given.token++
 	}
-	h.term = given
-	h.acquired = time.Now()
+	h.term, h.acquired = given, time.Now()
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	h.lease.end = end
 }
 
-// wasHandedOver reports whether h got its row from another hold, which may have ended
-// since: see dropIfOver.
-func (h *hold) wasHandedOver() bool { return h.term.passed > 0 }
+// A usage is how often the callers of this process have had a lock lately: an instant, since the registry was
+// made. Each release moves it by usedFor, from then on at least. So it runs ahead of the clock while releases come
+// more often than that.
+type usage time.Duration
 
-// dropIfOver has h, which was handed over a row, wait like any other if that has expired.
-func (h *hold) dropIfOver() {
-	if !time.Now().Before(h.term.end) {
-		h.term = term{holder: h.config.table.NewHolder()}
+const (
+	// usedFor is how long a release counts.
+	usedFor = time.Second
+	// busyAhead is how far ahead the usage of a busy key is: fifty releases at once, or two a second for a minute.
+	busyAhead = 50 * usedFor
+	// mostAhead limits it, so that a key is not busy any more soon after the last one.
+	mostAhead = busyAhead + 10*usedFor
+)
+
+// countRelease counts a release, and reports whether there were so many lately that the row may stay: see [locktable.Claim].
+func (h *hold) countRelease() bool {
+	if h.joint || h.fair { // a statement of theirs cannot take a parked row
+		return false
 	}
+	l, now := h.locals[0], usage(time.Since(h.locks.began))
+	counted := min(max(usage(l.usage.Load()), now)+usage(usedFor), now+usage(mostAhead))
+	l.usage.Store(int64(counted)) // of two releases at once one is counted
+	return counted >= now+usage(busyAhead)
 }

@@ -4,68 +4,65 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/report"
 	"github.com/sqllock/sqllock/observe"
 )
 
-// A renewal comes each third of the time-to-live and may take a quarter of it, because a
+// The automatic renewal, from its goroutine to the rows and back:
+//
+//	renewer.run            each third of the time-to-live, until there are no leases
+//	renewer.next           which leases: a part of them, those that end first
+//	renewer.renew          the part, then its pinned rows, and the report
+//	renewer.renewPart      how long to wait, and what follows a failure
+//	renewer.renewTogether  one statement for all: renewals.RenewAll, in package locktable; also of a late answer
+//	renewer.apply          what became of each row: hold.autoRenewed, background.endTaken, or
+//	pinnedRenewals.renew   a statement for each pinned row
+//
+// A guard renews an overdue lease before it pins the row: renewers.renewOverdue in overdue.go.
+
+// The parts of a time-to-live. A renewal comes each third of it and may take a quarter, because a
 // connection that has gone dead does not say so. The next try, which gets another
 // connection, comes soon after. So there are at least two tries before a lease ends. The
 // statement itself has half of the time-to-live: an answer that comes after its try, on a
 // slow server, still counts.
 const (
 	renewalsPerTTL   = 3
-	renewalTimeout   = 4
-	renewalStatement = 2
-	renewalRetry     = 15
-	renewalGrace     = 0 // an answer to the next try will do
+	timeoutsPerTTL   = 4
+	statementsPerTTL = 2
+	retriesPerTTL    = 15
 )
 
-// longestWaitForRenewal limits how long a guard waits for the renewal that precedes it.
-const longestWaitForRenewal = time.Second
+// renewalGrace is how long a renewal is waited for after its limit: an answer to the next try will do.
+const renewalGrace = 0
 
-// The renewal of a registry is what the automatic renewal needs: a renewer for each time-to-live that
-// there are leases of.
-type renewal struct {
-	background
-
-	table     *locktable.Table
-	observers observers // of renewals
-	batch     int       // how many leases one statement renews at most
-
-	mu       sync.Mutex
-	renewers map[time.Duration]*renewer
+// renewers are those of a registry: one for each time-to-live that there are leases of.
+type renewers struct {
+	locks      *Locks
+	background *background                // of locks
+	observers  report.Observers           // of renewals
+	batch      int                        // how many leases one statement renews at most
+	byTTL      map[time.Duration]*renewer // mu of locks guards it
 }
 
-// add has h renewed from now on. The registry must not be closed.
-func (r *renewal) add(h *hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if one := r.renewers[h.ttl]; one != nil {
-		one.holds[h] = time.Time{}
-		return
-	}
+// startLocked starts the renewer of a time-to-live, of which there was no lease. The registry must not be closed.
+func (r *renewers) startLocked(ttl time.Duration) *renewer {
 	one := &renewer{
-		renewal: r, ttl: h.ttl, holds: map[*hold]time.Time{h: {}},
-		pinned: newPinnedRenewals(&r.background, h.ttl/renewalTimeout, h.ttl/renewalRetry, r.join),
+		all: r, background: r.background, ttl: ttl, holds: make(map[*hold]struct{}),
+		pinned: pinnedRenewals{
+			background: r.background, retry: ttl / retriesPerTTL, join: r.join,
+			byHold: make(map[*hold]*pinnedRenewal), limiter: make(chan struct{}, pinnedAtOnce), guardedLimiter: make(chan struct{}, 1),
+		},
 	}
-	r.renewers[h.ttl] = one
-	r.tasks.Go(one.run)
-}
-
-// remove has h not renewed any more.
-func (r *renewal) remove(h *hold) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if one := r.renewers[h.ttl]; one != nil {
-		delete(one.holds, h)
-	}
+	r.byTTL[ttl] = one
+	r.background.tasks.Go(one.run)
+	return one
 }
 
 // A renewer renews the leases of one time-to-live: by one statement, or, if they are very many, by several,
@@ -73,14 +70,12 @@ func (r *renewal) remove(h *hold) {
 // while, or refuses one statement, costs no lease that another order would save. It has a goroutine for as long
 // as there are such leases. It depends on no caller's context.
 type renewer struct {
-	*renewal
-
-	ttl time.Duration
-	// holds has the time before which a lease is not sent: the last statement for it may still be
-	// answered, or has just failed. renewal.mu guards it.
-	holds   map[*hold]time.Time
-	pinned  pinnedRenewals
-	overdue overdue
+	all        *renewers
+	background *background // of all
+	ttl        time.Duration
+	holds      map[*hold]struct{} // mu of locks guards it
+	pinned     pinnedRenewals
+	overdue    overdue
 }
 
 // A part is some of a renewer's leases, which one statement renews.
@@ -93,7 +88,7 @@ type part struct {
 // run renews until there is nothing to renew, or the registry is closed.
 func (r *renewer) run() {
 	defer r.retire()
-	for pause := r.ttl / renewalsPerTTL; bounded.Sleep(r.closing, pause); {
+	for pause := r.ttl / renewalsPerTTL; bounded.Sleep(r.background.closing, pause); {
 		start := time.Now()
 		next := r.next(start)
 		if next.of == 0 {
@@ -102,7 +97,7 @@ func (r *renewer) run() {
 		r.renew(next)
 		pause = time.Until(r.wake(start, next))
 		if next.of == 1 {
-			pause = max(pause, r.ttl/renewalRetry)
+			pause = max(pause, r.ttl/retriesPerTTL)
 		}
 	}
 }
@@ -114,22 +109,23 @@ func (r *renewer) wake(sent time.Time, last part) time.Time {
 	if third := last.rest.Add(each + margin(r.ttl) - r.ttl); !last.rest.IsZero() && third.Before(due) {
 		due = third // the leases were not acquired, or renewed, one after the other
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, again := range r.holds {
-		if !again.IsZero() && again.Before(due) {
+	r.all.locks.mu.Lock()
+	holds := r.leasesLocked()
+	r.all.locks.mu.Unlock()
+	for _, h := range holds {
+		if again := h.lease.notBefore(); !again.IsZero() && again.Before(due) && h.mayBeRenewed() {
 			due = again
 		}
 	}
 	return due
 }
 
-// retire has nothing join the renewer any more.
+// retire removes the renewer: the next lease starts another.
 func (r *renewer) retire() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.renewers[r.ttl] == r {
-		delete(r.renewers, r.ttl)
+	r.all.locks.mu.Lock()
+	defer r.all.locks.mu.Unlock()
+	if r.all.byTTL[r.ttl] == r {
+		delete(r.all.byTTL, r.ttl)
 	}
 }
 
@@ -141,50 +137,47 @@ func (r *renewer) next(now time.Time) part {
 		return part{}
 	}
 	holds = slices.DeleteFunc(holds, func(h *hold) bool { return !h.mayBeRenewed() })
-	next := part{of: (rows + r.batch - 1) / r.batch}
+	next := part{of: (rows + r.all.batch - 1) / r.all.batch}
 	if next.of > 1 {
 		ends := make(map[*hold]time.Time, len(holds))
 		for _, h := range holds {
-			ends[h] = h.deadline()
+			ends[h] = h.lease.deadline()
 		}
 		slices.SortFunc(holds, func(x, y *hold) int { return ends[x].Compare(ends[y]) })
 	}
-	for some := range byRows(holds, r.batch) {
+	for some := range byRows(holds, r.all.batch) {
 		next.holds = some
 		break
 	}
 	if len(next.holds) < len(holds) {
-		next.rest = holds[len(next.holds)].deadline()
+		next.rest = holds[len(next.holds)].lease.deadline()
 	}
 	return next
 }
 
 // current returns the leases that may be sent, and how many rows all have.
 func (r *renewer) current(now time.Time) (holds []*hold, rows int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.holds) == 0 {
-		delete(r.renewers, r.ttl)
-		return nil, 0
+	r.all.locks.mu.Lock()
+	holds = r.leasesLocked()
+	if len(holds) == 0 {
+		delete(r.all.byTTL, r.ttl)
 	}
-	holds = make([]*hold, 0, len(r.holds))
-	for h, again := range r.holds {
-		rows += h.count()
-		if !now.Before(again) {
-			holds = append(holds, h)
-		}
+	r.all.locks.mu.Unlock()
+	for _, h := range holds {
+		rows += len(h.locals)
 	}
-	return holds, rows
+	return slices.DeleteFunc(holds, func(h *hold) bool { return now.Before(h.lease.notBefore()) }), rows
 }
 
-// postpone has holds not be sent before a time.
-func (r *renewer) postpone(holds []*hold, again time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// leasesLocked returns all leases of r.
+func (r *renewer) leasesLocked() (holds []*hold) {
+	return slices.Collect(maps.Keys(r.holds))
+}
+
+// postpone leaves holds out until a time.
+func postpone(holds []*hold, again time.Time) {
 	for _, h := range holds {
-		if _, there := r.holds[h]; there {
-			r.holds[h] = again
-		}
+		h.lease.postpone(again)
 	}
 }
 
@@ -197,52 +190,62 @@ func (r *renewer) renew(p part) {
 	pinned, lost, failed := r.renewPart(p)
 	answered := time.Now()
 	for _, h := range pinned {
-		h.noteFailure(failure.ErrPinned)
+		h.lease.noteFailure(failure.ErrPinned)
 	}
-	err := errors.Join(failed, r.pinned.renew(pinned))
-	if err != nil && r.closing.Err() != nil {
+	until := answered.Add(r.ttl / timeoutsPerTTL)
+	if each := r.ttl / renewalsPerTTL; p.of > 1 {
+		// Pinned rows have their own renewals. They end first, and would be the next part again, while the others wait.
+		postpone(pinned, began.Add(each))
+		share := each / time.Duration(p.of)
+		until = began.Add(share)
+		if least := answered.Add(share / 2); least.After(until) {
+			until = least // one that is pinned for a moment is no failure
+		}
+	}
+	err := errors.Join(failed, r.pinned.renew(pinned, until))
+	if err != nil && r.background.closing.Err() != nil {
 		return // Close explains it
 	}
-	if len(r.observers) > 0 {
+	if len(r.all.observers) > 0 {
 		e := observe.Renewal{
 			TTL: r.ttl, Leases: len(p.holds), Lost: lost, Pinned: len(pinned),
 			Took: time.Since(began), Left: max(0, least.Sub(answered)), Err: err,
 		}
-		r.unlessClosed(func() { r.observers.renewal(r.closing, e) })
+		r.background.unlessClosed(func() { r.all.observers.Renewal(r.background.closing, e) })
 	}
 }
 
 // renewPart is renewTogether for a part. If there are several, the others wait for its answer for a shorter
 // time. An answer that comes later counts all the same, so the part is not sent again before.
 func (r *renewer) renewPart(p part) (pinned []*hold, lost int, err error) {
-	limit := r.ttl / renewalTimeout
+	limit := r.ttl / timeoutsPerTTL
 	if p.of > 1 {
-		limit = min(limit, max(r.ttl/renewalsPerTTL/time.Duration(p.of), 2*r.ttl/renewalRetry))
+		limit = min(limit, max(r.ttl/renewalsPerTTL/time.Duration(p.of), 2*r.ttl/retriesPerTTL))
 	}
 	sent := time.Now()
-	r.postpone(p.holds, sent.Add(r.ttl/renewalTimeout+r.ttl/renewalRetry))
-	ctx, cancel := context.WithTimeout(r.closing, limit)
+	postpone(p.holds, sent.Add(r.ttl/timeoutsPerTTL+r.ttl/retriesPerTTL))
+	ctx, cancel := context.WithTimeout(r.background.closing, limit)
 	defer cancel()
-	pinned, lost, err = r.renewTogether(ctx, p.holds, func() { r.postpone(p.holds, time.Time{}) })
+	pinned, lost, err = r.renewTogether(ctx, p.holds, func() { postpone(p.holds, time.Time{}) })
 	if err != nil {
 		for _, h := range p.holds {
-			h.noteFailure(err)
+			h.lease.noteFailure(err)
 		}
 	}
 	switch {
 	case err == nil:
-		r.postpone(p.holds, time.Time{})
+		postpone(p.holds, time.Time{})
 	case ctx.Err() == nil:
-		r.postpone(p.holds, time.Now().Add(r.ttl/renewalRetry))
+		postpone(p.holds, time.Now().Add(r.ttl/retriesPerTTL))
 	}
 	return pinned, lost, err
 }
 
 // leastDeadline returns when the first of some leases ends.
 func leastDeadline(holds []*hold) time.Time {
-	least := holds[0].deadline()
+	least := holds[0].lease.deadline()
 	for _, h := range holds[1:] {
-		if end := h.deadline(); end.Before(least) {
+		if end := h.lease.deadline(); end.Before(least) {
 			least = end
 		}
 	}
@@ -258,25 +261,25 @@ func (r *renewer) renewTogether(ctx context.Context, holds []*hold, onLate func(
 		claims[i] = h.claim()
 	}
 	outcomes, err := bounded.Do(ctx, renewalGrace, func() ([]locktable.Outcome, error) { //nolint:contextcheck // it outlasts ctx
-		ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalStatement)
+		ctx, cancel := context.WithTimeout(r.background.closing, r.ttl/statementsPerTTL)
 		defer cancel()
-		return r.table.RenewAll(ctx, claims)
+		return r.all.locks.table.Renewals.RenewAll(ctx, claims)
 	}, func(outcomes []locktable.Outcome, failed error) { // after ctx has ended
 		if failed == nil {
 			_, late, _ := r.apply(holds, sent, outcomes)
 			onLate()
-			r.deleteLate(late)
+			r.background.deleteLate(late)
 		}
 	})
 	if errors.Is(err, bounded.ErrNoAnswer) {
-		err = r.table.Explain(ctx, "renew all", err)
+		err = r.all.locks.table.Explain(ctx, "renew all", err)
 	}
 	if err != nil {
 		return nil, 0, failure.Of(err, "")
 	}
 	pinned, late, lost := r.apply(holds, sent, outcomes)
 	if len(late) > 0 {
-		r.tasks.Go(func() { r.deleteLate(late) }) // the renewer does not wait for it
+		r.background.tasks.Go(func() { r.background.deleteLate(late) }) // the renewer does not wait for it
 	}
 	return pinned, lost, nil
 }
@@ -286,7 +289,7 @@ func byRows(holds []*hold, most int) iter.Seq[[]*hold] {
 	return func(yield func([]*hold) bool) {
 		first, rows := 0, 0
 		for i, h := range holds {
-			n := h.count()
+			n := len(h.locals)
 			if rows+n > most && i > first {
 				if !yield(holds[first:i]) {
 					return
@@ -301,11 +304,11 @@ func byRows(holds []*hold, most int) iter.Seq[[]*hold] {
 	}
 }
 
-// apply has holds know what became of their rows. It returns those whose rows were passed
+// apply notes in holds what became of their rows. It returns those whose rows were passed
 // over, those whose lease was over when the answer came: their rows last, and have no
 // holder; and how many rows were gone. Those come last: their ends are reported, and an observer
 // that takes its time must not keep the others from being renewed.
-func (b *background) apply(holds []*hold, sent time.Time, outcomes []locktable.Outcome) (pinned, late []*hold, lost int) {
+func (r *renewer) apply(holds []*hold, sent time.Time, outcomes []locktable.Outcome) (pinned, late []*hold, lost int) {
 	var gone []*hold
 	for i, h := range holds {
 		switch outcomes[i] {
@@ -320,106 +323,39 @@ func (b *background) apply(holds []*hold, sent time.Time, outcomes []locktable.O
 		}
 	}
 	for _, h := range gone {
-		if h.endTaken(b) {
+		if r.background.endTaken(h) {
 			lost++
 		}
 	}
 	return pinned, late, lost
 }
 
-// overdue has the leases that are to be renewed between two transactions that pin their rows. The
-// statement for all leases passes over a pinned row, and where one guarded transaction follows the
-// other it would find the row pinned each time. So a guard first has its lease renewed, if that is
-// overdue. Leases that come while such a statement is under way share the next one. It waits for no
-// row, so it may also be sent while another transaction of the lease has the row pinned.
-//
-// Its fields are guarded by renewal.mu.
-type overdue struct {
-	next    *overdueRenewal // of those that wait, or nil
-	sending bool
+// postpone leaves h out of the renewals of all leases until a time: the last statement for it may still be answered, or has
+// just failed. The zero time lifts that.
+func (l *lease) postpone(again time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewAfter = again
 }
 
-// An overdueRenewal is one statement for some leases.
-type overdueRenewal struct {
-	holds []*hold
-	done  chan struct{} // closed once they are renewed, or passed over
+// notBefore returns the time before which h is not renewed with all other leases, or zero.
+func (l *lease) notBefore() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewAfter
 }
 
-// join adds h to the leases that the next statement renews, and returns what is closed after it. It
-// returns nil if h is not renewed any more.
-func (r *renewal) join(h *hold) <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	one := r.renewers[h.ttl] // its goroutine is one of the tasks, and Close cannot have seen them all end
-	if one == nil {
-		return nil
-	}
-	if one.overdue.next == nil {
-		one.overdue.next = &overdueRenewal{done: make(chan struct{})}
-	}
-	next := one.overdue.next
-	if !slices.Contains(next.holds, h) {
-		next.holds = append(next.holds, h)
-	}
-	if !one.overdue.sending {
-		one.overdue.sending = true
-		r.tasks.Go(one.renewAllOverdue)
-	}
-	return next.done
+// mayBeRenewed reports whether the registry may still renew h.
+func (h *hold) mayBeRenewed() bool {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	return h.lease.state == stateHeld && (h.renewUntil.IsZero() || h.lease.end.Before(h.renewUntil))
 }
 
-// renewAllOverdue renews the leases that have joined, until there are none.
-func (r *renewer) renewAllOverdue() {
-	for next := r.takeOverdue(); next != nil; next = r.takeOverdue() {
-		holds := slices.DeleteFunc(next.holds, func(h *hold) bool { // the statement before may have done it
-			return !h.isOverdue() || !h.mayBeRenewed()
-		})
-		r.renewOnce(holds)
-		close(next.done)
-	}
-}
-
-// renewOnce renews holds by one statement, or one for each part of them if there are very many.
-func (r *renewer) renewOnce(holds []*hold) {
-	ctx, cancel := context.WithTimeout(r.closing, r.ttl/renewalTimeout)
-	defer cancel()
-	for some := range byRows(holds, r.batch) {
-		_, _, _ = r.renewTogether(ctx, some, func() {}) // the renewals of all leases report what is wrong
-	}
-}
-
-func (r *renewer) takeOverdue() *overdueRenewal {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	next := r.overdue.next
-	r.overdue.next = nil
-	r.overdue.sending = next != nil
-	return next
-}
-
-// isOverdue reports whether h should have been renewed: the statement for all leases, and the try
-// that follows one that fails, have come and gone.
-func (h *hold) isOverdue() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	due := h.ttl/renewalsPerTTL + h.ttl/renewalRetry
-	return time.Until(h.term.end) < h.ttl-margin(h.ttl)-due
-}
-
-// renewOverdue renews h if that is overdue and its row is not pinned. It returns a moment later in
-// any case. The errors are those of the renewals of all leases, which report them.
-func (r *renewal) renewOverdue(ctx context.Context, h *hold) {
-	if !h.autoRenew || !h.isOverdue() || !h.mayBeRenewed() {
-		return
-	}
-	done := r.join(h)
-	if done == nil {
-		return
-	}
-	limited, cancel := context.WithTimeout(ctx, min(h.ttl/renewalRetry, longestWaitForRenewal))
-	defer cancel()
-	select {
-	case <-done:
-	case <-limited.Done():
-	}
+// autoRenewed extends the lease after its row was renewed by a statement that was sent at
+// sent. It reports whether the answer came too late: then the row lasts and has no holder.
+func (h *hold) autoRenewed(sent time.Time) (late bool) {
+	h.lease.extend(h.renewedEnd(sent, h.ttl), sent.Add(h.ttl))
+	h.endIfExpired() // the timer may come second
+	return errors.Is(h.lost(), failure.ErrLockLost)
 }

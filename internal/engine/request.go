@@ -12,24 +12,18 @@ import (
 // A Request is what a caller asks for: one key or several, mapped once, and the settings of its lease. The
 // zero Request has no key.
 type Request struct {
-	key       string // as the caller wrote it, or what messages call a joint lock
-	lockKey   string // what stands in LOCK_KEY, in the first row of a joint lock
-	joint     *joint // nil for one key
+	key       string     // as the caller wrote it, or what messages call a joint lock
+	keys      []namedKey // in the order of their LOCK_KEYs
 	ttl       time.Duration
 	minHold   time.Duration // how long the row stays at least
+	joint     bool          // it has several keys
 	autoRenew bool
 	fair      bool // see WithFair
 	inTurns   bool // see InTurns
 	inFront   bool // it waits before the others of this process
 }
 
-// A joint is the keys of a joint lock, in the order of their LOCK_KEYs.
-type joint struct {
-	keys []namedKey
-	more []string // the LOCK_KEYs beside the first
-}
-
-// A namedKey is a key as the caller wrote it, and its LOCK_KEY.
+// A namedKey is a key as the caller wrote it, and what stands in LOCK_KEY.
 type namedKey struct{ key, lockKey string }
 
 // Key returns the key as the caller wrote it. That of several names some of them, for messages.
@@ -37,9 +31,9 @@ func (r *Request) Key() string { return r.key }
 
 // Keys returns the keys that r asks for, as the caller wrote them: several in the order of their LOCK_KEYs.
 func (r *Request) Keys() []string {
-	keys := make([]string, r.count())
-	for i := range keys {
-		keys[i] = r.keyAt(i).key
+	keys := make([]string, len(r.keys))
+	for i, one := range r.keys {
+		keys[i] = one.key
 	}
 	return keys
 }
@@ -78,6 +72,12 @@ func (r Request) InTurns(first bool) Request {
 	return r
 }
 
+// withKey returns r for one key.
+func (r Request) withKey(key, lockKey string) Request {
+	r.key, r.keys = key, []namedKey{{key, lockKey}}
+	return r
+}
+
 // withKeys returns r for several keys, each LOCK_KEY once.
 func (r Request) withKeys(keys, lockKeys []string) Request {
 	all := make([]namedKey, len(keys))
@@ -85,17 +85,11 @@ func (r Request) withKeys(keys, lockKeys []string) Request {
 		all[i] = namedKey{key, lockKeys[i]}
 	}
 	slices.SortStableFunc(all, func(a, b namedKey) int { return strings.Compare(a.lockKey, b.lockKey) })
-	all = slices.CompactFunc(all, func(a, b namedKey) bool { return a.lockKey == b.lockKey })
-	switch len(all) {
-	case 0:
-	case 1:
-		r.key, r.lockKey = all[0].key, all[0].lockKey
-	default:
-		r.joint = &joint{keys: all}
-		for _, one := range all[1:] {
-			r.joint.more = append(r.joint.more, one.lockKey)
-		}
-		r.key, r.lockKey = jointName(keys), all[0].lockKey
+	r.keys = slices.CompactFunc(all, func(a, b namedKey) bool { return a.lockKey == b.lockKey })
+	if r.joint = len(r.keys) > 1; r.joint {
+		r.key = jointName(keys)
+	} else if len(r.keys) == 1 {
+		r.key = r.keys[0].key
 	}
 	return r
 }
@@ -109,35 +103,9 @@ func jointName(keys []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(keys[:most], ", "), len(keys)-most)
 }
 
-// isJoint reports whether r asks for several keys.
-func (r *Request) isJoint() bool { return r.joint != nil }
-
-// count returns how many keys r asks for.
-func (r *Request) count() int {
-	switch {
-	case r.joint != nil:
-		return len(r.joint.keys)
-	case r.lockKey != "":
-		return 1
-	default:
-		return 0
-	}
-}
-
-// keyAt returns the i-th key that r asks for, in the order of their LOCK_KEYs.
-func (r *Request) keyAt(i int) namedKey {
-	if r.joint != nil {
-		return r.joint.keys[i]
-	}
-	return namedKey{r.key, r.lockKey}
-}
-
 // find returns which of the keys that r asks for a LOCK_KEY is.
 func (r *Request) find(lockKey string) (i int, found bool) {
-	if r.joint == nil {
-		return 0, r.lockKey == lockKey
-	}
-	return slices.BinarySearchFunc(r.joint.keys, lockKey, func(one namedKey, lockKey string) int {
+	return slices.BinarySearchFunc(r.keys, lockKey, func(one namedKey, lockKey string) int {
 		return strings.Compare(one.lockKey, lockKey)
 	})
 }
@@ -151,7 +119,7 @@ func (r *Request) covers(lockKey string) bool {
 // keyOf returns the key of a row as the caller wrote it, or what r is called if the row is not known.
 func (r *Request) keyOf(row locktable.Row) string {
 	if i, found := r.find(row.LockKey); found {
-		return r.keyAt(i).key
+		return r.keys[i].key
 	}
 	return r.key
 }

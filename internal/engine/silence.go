@@ -9,9 +9,8 @@ import (
 	"github.com/sqllock/sqllock/internal/locktable"
 )
 
-// silence returns an ErrDatabase if a wait that its limit has ended, as ended says, has found out nothing but
-// that the database does not answer: w, or the caller of this process that is before it in the queue. Otherwise
-// it returns the row as it was seen last.
+// silence returns an ErrDatabase if the limit of a wait has ended it, which ended says, while the database did not answer: to
+// w, or to the caller of this process before it in the queue. Otherwise it returns the row as it was seen last.
 //
 // On a slow machine an answer may only be late, and where a row is pinned, a statement waits for it. So the row
 // is read once more, which waits for none: if a row of another holder is there, the lock is taken.
@@ -20,20 +19,33 @@ func (w *waiter) silence(ctx context.Context, ended error, seen locktable.Row, b
 	if !errors.Is(ended, context.DeadlineExceeded) || seen.Holder != "" && !w.isFree(seen) {
 		return seen, nil
 	}
-	silent := max(h.unanswered(), h.entries[w.busy].mutex.Owner().unanswered())
+	silent := max(h.unanswered(), h.locals[w.queuesAt].mutex.Owner().unanswered())
 	if !failure.IsSilence(silent, time.Since(began)) {
 		return seen, nil
 	}
-	row, err := w.table.ReadSoon(ctx, h.claim())
-	others := err == nil && row.Holder != "" && row.Holder != h.term.holder && !w.table.IsLeftover(row)
-	if others && (!row.Expired() || w.table.MayBeBlocked(silent)) {
+	row, err := w.locks.table.Reads.ReadSoon(ctx, h.claim())
+	others := err == nil && row.Holder != "" && row.Holder != h.term.holder && !w.locks.table.Leftovers.Includes(row)
+	if others && (!row.Expired() || w.locks.table.Reads.MayBeBlocked(silent)) {
 		return row, nil
 	}
 	return seen, failure.Silent(h.key, silent)
 }
 
-// IsSilent reports whether the database does not answer within a moment. A caller asks whose ctx has ended.
+// IsSilent reports whether the database does not answer within a moment, for a caller whose ctx has ended.
 func (s *Locks) IsSilent(ctx context.Context, lockKey string) bool {
-	_, err := s.table.ReadSoon(ctx, locktable.Claim{LockKey: lockKey})
+	_, err := s.table.Reads.ReadSoon(ctx, locktable.Claim{LockKey: lockKey})
 	return err != nil
+}
+
+// unanswered returns for how long a caller that waits for the row has had no answer: 0 if it does not wait for one.
+func (h *hold) unanswered() time.Duration {
+	if h == nil {
+		return 0
+	}
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	if h.lease.state != stateWaiting || h.lease.sent.IsZero() {
+		return 0
+	}
+	return time.Since(h.lease.sent)
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/transaction"
@@ -21,8 +22,8 @@ func (u *Use) Transact(ctx context.Context, db *sql.DB, opts *sql.TxOptions, fn 
 	if err != nil {
 		return err
 	}
-	u.hold.notePin(1)
-	defer u.hold.notePin(-1)
+	u.hold.lease.notePin(1)
+	defer u.hold.lease.notePin(-1)
 	defer rollBack(ctx, tx, nil) // after Commit it does nothing
 	if err := fn(ctx, tx.Tx); err != nil {
 		rollBack(ctx, tx, err)
@@ -43,7 +44,7 @@ const guardRaces = 10
 func (u *Use) beginGuarded(ctx, txCtx context.Context, db *sql.DB, opts *sql.TxOptions) (*transaction.Tx, error) {
 	for races := 0; ; races++ {
 		tx, err := bounded.Do(ctx, bounded.Grace, func() (*transaction.Tx, error) {
-			return u.hold.config.table.Begin(txCtx, db, opts)
+			return u.hold.locks.table.Guards.Begin(txCtx, db, opts)
 		}, rollBackLate)
 		if err != nil {
 			return nil, u.explain(ctx, "begin a transaction under", err)
@@ -52,7 +53,7 @@ func (u *Use) beginGuarded(ctx, txCtx context.Context, db *sql.DB, opts *sql.TxO
 			return tx, nil
 		}
 		rollBack(ctx, tx, err)
-		if races == guardRaces || !locktable.Is(err, locktable.Race) {
+		if races == guardRaces || !dbcall.Is(err, dbcall.Race) {
 			return nil, err
 		}
 	}
@@ -68,15 +69,15 @@ func rollBack(ctx context.Context, tx *transaction.Tx, err error) {
 // unless the database refused it.
 func (u *Use) commit(ctx context.Context, tx *transaction.Tx) error {
 	_, err := bounded.Do(ctx, bounded.Grace, func() (struct{}, error) { return struct{}{}, tx.Commit() }, nil)
-	if !u.hold.config.table.IsRefusedCommit(err) {
+	if !u.hold.locks.table.Guards.IsRefusedCommit(err) {
 		ctx = context.WithoutCancel(ctx) // its end does not explain the error
 	}
 	return u.explain(ctx, "commit under", err)
 }
 
-// explain makes an error of this package of one of the caller's poou.
+// explain makes an error of this package of one of the caller's pool.
 func (u *Use) explain(ctx context.Context, op string, err error) error {
-	return failure.Of(u.hold.config.table.Explain(ctx, op, err), u.key)
+	return failure.Of(u.hold.locks.table.Explain(ctx, op, err), u.key)
 }
 
 // rollBackLate ends a transaction that was begun when the caller had gone.

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/turns"
 )
 
 // A caller of a fair lock waits for its turn, which one caller of all processes has at a time, in the order in which
@@ -21,15 +23,15 @@ import (
 // that are free.
 
 const (
-	// shortestTurnPoll is the shortest pause between two polls in turn, and turnPollShare how many times longer than a
-	// poll it is at least: polls take up to a fifth of one connection.
+	// shortestTurnPoll is the shortest pause between two polls of a caller that has the turn. turnPollShare is how many times
+	// longer than a poll the pause is at least: polls take up to a fifth of one connection.
 	shortestTurnPoll = 2 * time.Millisecond
 	turnPollShare    = 4
 	// heldShare is how many times shorter the pause is than the time for which the row has been held: the lock is
 	// unused for that part of it at most.
 	heldShare = 16
-	// leaveTurnWait is how long a caller that has acquired waits until it is known that the turn was given up, or a tenth
-	// (leaveTurnShare) of its lease if that is shorter.
+	// leaveTurnWait is how long a caller that has acquired waits for the answer that its turn was given up; it waits for a
+	// tenth (leaveTurnShare) of its lease if that is shorter.
 	leaveTurnWait  = 100 * time.Millisecond
 	leaveTurnShare = 10
 	// queueAgain is how long a caller waits without a turn before it asks for one again. Sessions may have been lacking for a
@@ -41,46 +43,46 @@ const (
 
 // A ticket is what a waiter has of the queue between processes.
 type ticket struct {
-	turn      *locktable.Turn // or nil
-	turnOf    string          // the LOCK_KEY
-	unordered bool            // there could be no turn
-	again     time.Time       // when it asks for one again
-	pause     time.Duration   // the last one before that, or 0
+	turn      *turns.Turn   // or nil
+	turnOf    string        // the LOCK_KEY
+	unordered bool          // there could be no turn
+	again     time.Time     // when it asks for one again
+	pause     time.Duration // the last one before that, or 0
 }
 
 // isInOrder reports whether w acquires in the order of arrival between processes.
-func (w *waiter) isInOrder() bool { return w.hold.fair && !w.unordered }
+func (w *waiter) isInOrder() bool { return w.hold.fair && !w.ticket.unordered }
 
 // inOrder returns c for an attempt that must not overtake the callers that wait: w has the turn, or no other caller has.
 func (w *waiter) inOrder(c locktable.Claim) locktable.Claim {
-	if w.isInOrder() && w.turn == nil {
-		c.InOrder = w.busyKey()
+	if w.isInOrder() && w.ticket.turn == nil {
+		c.InOrder = w.queueKey()
 	}
 	return c
 }
 
-// busyKey is the LOCK_KEY at which w waits.
-func (w *waiter) busyKey() string { return w.hold.keyAt(w.busy).lockKey }
+// queueKey is the LOCK_KEY at which w waits.
+func (w *waiter) queueKey() string { return w.hold.keys[w.queuesAt].lockKey }
 
 // takeTurn waits for the turn at the key at which w waits, unless w has it. If there can be none, w waits on without; if the
 // database does not answer, or a pooler is found, it returns an error.
 func (w *waiter) takeTurn(ctx context.Context) error {
-	lockKey := w.busyKey()
-	if w.turn != nil && w.turnOf == lockKey {
+	lockKey := w.queueKey()
+	if w.ticket.turn != nil && w.ticket.turnOf == lockKey {
 		return nil
 	}
 	w.leaveTurn(ctx)
-	turn, err := w.table.TakeTurn(ctx, lockKey)
+	turn, err := w.locks.table.Turns.Take(ctx, lockKey)
 	switch {
 	case err == nil:
-		w.turn, w.turnOf, w.pause = turn, lockKey, 0
+		w.ticket.turn, w.ticket.turnOf, w.ticket.pause = turn, lockKey, 0
 	case bounded.Ended(ctx) != nil: // to wait for a turn is no silence of the database
 		return ctx.Err()
-	case locktable.Is(err, locktable.NoAnswer), locktable.Is(err, locktable.WrongSession):
+	case dbcall.Is(err, dbcall.NoAnswer), dbcall.Is(err, dbcall.WrongSession):
 		return failure.Of(err, w.hold.key)
 	default:
-		w.unordered, w.pause = true, min(max(queueAgain, 2*w.pause), longestQueueAgain)
-		w.again = time.Now().Add(w.pause - jitter.N(w.pause/4)) // callers that have failed together do not ask together
+		w.ticket.unordered, w.ticket.pause = true, min(max(queueAgain, 2*w.ticket.pause), longestQueueAgain)
+		w.ticket.again = time.Now().Add(w.ticket.pause - jitter.N(w.ticket.pause/4)) // callers that have failed together do not ask together
 	}
 	return nil
 }
@@ -88,12 +90,12 @@ func (w *waiter) takeTurn(ctx context.Context) error {
 // leaveTurn gives the turn up, if w has it. It waits for that for a moment: the caller's next try must not take its own turn for
 // another's.
 func (w *waiter) leaveTurn(ctx context.Context) {
-	if w.turn == nil {
+	if w.ticket.turn == nil {
 		return
 	}
-	turn, left := w.turn, make(chan struct{})
-	w.turn = nil
-	w.calls.Go(func() { turn.Leave(ctx, left) })
+	turn, left := w.ticket.turn, make(chan struct{})
+	w.ticket.turn = nil
+	w.locks.calls.Go(func() { turn.Leave(ctx, left) })
 	timer := time.NewTimer(min(leaveTurnWait, w.hold.ttl/leaveTurnShare))
 	defer timer.Stop()
 	select {
@@ -107,23 +109,23 @@ func (w *waiter) leaveTurn(ctx context.Context) {
 func (w *waiter) pollInTurn(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	claim := h.claim()
-	claim.LockKey, claim.More = w.busyKey(), nil
+	claim.LockKey, claim.More = w.queueKey(), nil
 	for {
-		if err := w.takeTurn(ctx); err != nil || w.unordered {
+		if err := w.takeTurn(ctx); err != nil || w.ticket.unordered {
 			return seen, err
 		}
-		w.subscribe(w.waker, h.config.table.Topic(claim.LockKey)) // before the row is read
+		w.wakeups.subscribe(w.locks.waker, h.locks.table.Topic(claim.LockKey)) // before the row is read
 		sent := time.Now()
-		h.noteSent()
-		if seen, _, err = w.table.Read(ctx, claim); err != nil {
+		w.noteSent()
+		if seen, _, err = w.locks.table.Reads.Read(ctx, claim); err != nil {
 			return seen, failure.Of(err, h.key)
 		}
-		h.observed.notePoll()
+		h.observed.NotePoll()
 		if w.isFree(seen) {
 			return seen, nil
 		}
 		w.recordRow(seen)
-		_ = w.table.Process(ctx, seen) // it is known when ctx has ended
+		_ = w.locks.table.Names.Process(ctx, seen) // it is known when ctx has ended
 		woken, err := w.sleepInTurn(ctx, w.turnPause(seen, time.Since(sent)))
 		if woken || err != nil {
 			return seen, err
@@ -131,11 +133,11 @@ func (w *waiter) pollInTurn(ctx context.Context) (seen locktable.Row, err error)
 	}
 }
 
-// turnPause returns how long to wait before the row is read again, which a poll that took so long has seen.
+// turnPause returns how long to wait before the row is read again. took is how long the last poll took.
 func (w *waiter) turnPause(seen locktable.Row, took time.Duration) time.Duration {
-	pause := min(w.idle, max(shortestTurnPoll, took*turnPollShare, seen.Age/heldShare))
-	if w.waker != nil {
-		pause = w.idle
+	pause := min(w.locks.idle, max(shortestTurnPoll, took*turnPollShare, seen.Age/heldShare))
+	if w.locks.waker != nil {
+		pause = w.locks.idle
 	}
 	if seen.Left < pause { // it may be the longest Duration there is: add nothing to it
 		pause = seen.Left + time.Millisecond + jitter.N(maxScatter)
@@ -145,12 +147,12 @@ func (w *waiter) turnPause(seen locktable.Row, took time.Duration) time.Duration
 
 // sleepInTurn waits for d or a wake-up, and keeps the turn meanwhile. If the turn is lost, it returns early.
 func (w *waiter) sleepInTurn(ctx context.Context, d time.Duration) (woken bool, err error) {
-	for ; d > 0; d -= locktable.KeepTurnEvery {
-		woken, ok := w.wait(ctx, min(d, locktable.KeepTurnEvery))
+	for ; d > 0; d -= turns.KeepTurnEvery {
+		woken, ok := w.wakeups.wait(ctx, min(d, turns.KeepTurnEvery))
 		if woken || !ok {
 			return woken, ctx.Err()
 		}
-		if !w.turn.Keep(ctx) {
+		if !w.ticket.turn.Keep(ctx) {
 			w.leaveTurn(ctx)
 			return false, ctx.Err()
 		}

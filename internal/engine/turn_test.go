@@ -14,9 +14,12 @@ import (
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/report"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/virtualsqlite"
+	"github.com/sqllock/sqllock/observe"
 )
 
 // A sessions opens the sessions in which callers wait for turns, or refuses to.
@@ -47,16 +50,16 @@ func TestOutOfTurn_PollsOnly(t *testing.T) {
 		queue := sql.OpenDB(turns)
 		defer func() { _ = queue.Close() }()
 		table := check.Value(locktable.Open(t.Context(), locktable.Config{
-			DB: db, Dialect: dialect.SQLite(), Names: check.Value(dialect.NamesFor(dialect.DefaultPrefix))(t), Region: "DEFAULT", Turns: queue,
+			DB: db, Dialect: sqltext.SQLite(), Names: check.Value(sqltext.NamesFor(dialect.DefaultPrefix))(t), Region: "DEFAULT", Turns: queue,
 		}))(t)
 		s := New(table, nil, nil, "", nil, nil, Settings{IdleBetweenTries: 100 * time.Millisecond, CacheCapacity: 1})
-		held := locktable.Claim{LockKey: "k", Holder: table.NewHolder(), TTL: time.Hour}
-		check.Equal(t, "the row is acquired", check.Value(table.Acquire(t.Context(), held))(t).Acquired, true)
+		held := locktable.Claim{LockKey: "k", Holder: table.IDs.Next(), TTL: time.Hour}
+		check.Equal(t, "the row is acquired", check.Value(table.Acquisitions.Acquire(t.Context(), held))(t).Acquired, true)
 		ctx, cancel := context.WithCancel(t.Context())
-		h := newHold(&s.config, Request{key: "k", lockKey: "k", ttl: time.Hour, fair: true})
-		h.observed = new(observation)
+		h := newHold(s, Request{ttl: time.Hour, fair: true}.withKey("k", "k"))
+		h.observed = report.Observers(nil).Begin(t.Context(), observe.AcquireStart{})
 		check.Must(t, s.addWaiter(h, func(error) { cancel() }))
-		w := waiter{Locks: s, hold: h, ticket: ticket{unordered: true}}
+		w := waiter{locks: s, hold: h, ticket: ticket{unordered: true}}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -64,18 +67,17 @@ func TestOutOfTurn_PollsOnly(t *testing.T) {
 		}()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		check.Equal(t, "attempts in a minute", h.observed.attempts, 1) // the first
-		const tries = 3                                                // for each turn
+		const tries = 3 // for each turn
 		if n := turns.asked.Load() / tries; n < 3 || n > 5 {
 			t.Errorf("it has asked for a turn %d times", n)
 		}
 		turns.open.Store(true)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		check.Equal(t, "it has its turn", w.turn != nil, true)
-		check.Equal(t, "attempts", h.observed.attempts, 1)
+		check.Equal(t, "it has its turn", w.ticket.turn != nil, true)
 		cancel()
 		<-done
+		check.Equal(t, "attempts in three minutes", h.observed.Answer(nil).Attempts, 1) // the first
 		s.calls.Done()
 	})
 }

@@ -70,7 +70,7 @@ func (u *Use) alive() error {
 		return err
 	}
 	if u.unlocked.Load() { // while the lock is held through another use
-		return u.hold.notHeld()
+		return notHeld(u.hold.key)
 	}
 	return nil
 }
@@ -97,8 +97,7 @@ func (u *Use) Term() (holder string, token int64, end time.Time) {
 	if u.isNone() {
 		return "", 0, time.Time{}
 	}
-	t := u.hold.currentTerm()
-	return t.holder, t.token, t.end
+	return u.hold.term.holder, u.hold.term.token, u.hold.lease.deadline()
 }
 
 // Context returns the context of the lease, which carries u and ends with the lease, with what u was locked
@@ -123,7 +122,7 @@ func (u *Use) RenewFor(ctx context.Context, ttl time.Duration) error {
 	if err := u.alive(); err != nil {
 		return err
 	}
-	if err := u.hold.config.checkTTL(u.key, ttl); err != nil {
+	if err := u.hold.locks.checkTTL(u.key, ttl); err != nil {
 		return err
 	}
 	return u.hold.renew(ctx, ttl)
@@ -139,39 +138,38 @@ type useContext struct {
 }
 
 func (c *useContext) Done() <-chan struct{} {
-	c.check()
+	c.endIfLost()
 	return c.Context.Done()
 }
 
 func (c *useContext) Err() error {
-	c.check()
+	c.endIfLost()
 	return c.Context.Err()
 }
 
-// check ends the context if the lease is lost. Another goroutine may have found that out, and
+// endIfLost ends the context if the lease is lost. Another goroutine may have found that out, and
 // may not have come to end this context yet: after a pause of the process that can take long
 // enough for another holder to be there.
-func (c *useContext) check() {
-	c.use.hold.check()
-	if cause := c.use.hold.lostBy(); cause != nil {
+func (c *useContext) endIfLost() {
+	c.use.hold.endIfExpired()
+	if cause := c.use.hold.lease.lostBy(); cause != nil {
 		c.use.cancel(cause)
 	}
 }
 
 func (c *useContext) Value(key any) any {
-	if of, ok := key.(useKey); ok && of.registry == c.use.hold.config {
+	if of, ok := key.(useKey); ok && of.registry == c.use.hold.locks {
 		return c
 	}
 	return c.Context.Value(key)
 }
 
 // A useKey is the key under which contexts carry the innermost use of a registry.
-type useKey struct{ registry *holdConfig }
+type useKey struct{ registry *Locks }
 
-// usesIn returns the uses of some holds in the registry of c that ctx carries, the innermost
-// first.
-func usesIn(ctx context.Context, c *holdConfig, some func(*hold) bool) (uses []*Use) {
-	key := useKey{c}
+// usesIn returns the uses of some holds of s that ctx carries, the innermost first.
+func (s *Locks) usesIn(ctx context.Context, some func(*hold) bool) (uses []*Use) {
+	key := useKey{s}
 	found, _ := ctx.Value(key).(*useContext)
 	for found != nil {
 		if some(found.use.hold) {
@@ -187,9 +185,9 @@ func of(lockKey string) func(*hold) bool {
 	return func(h *hold) bool { return h.covers(lockKey) }
 }
 
-// carriedHold returns the hold of a LOCK_KEY in the registry of c that ctx carries, or nil.
-func carriedHold(ctx context.Context, c *holdConfig, lockKey string) *hold {
-	if uses := usesIn(ctx, c, of(lockKey)); len(uses) > 0 {
+// carriedHold returns the hold of a LOCK_KEY that ctx carries, or nil.
+func (s *Locks) carriedHold(ctx context.Context, lockKey string) *hold {
+	if uses := s.usesIn(ctx, of(lockKey)); len(uses) > 0 {
 		return uses[0].hold
 	}
 	return nil
@@ -198,7 +196,7 @@ func carriedHold(ctx context.Context, c *holdConfig, lockKey string) *hold {
 // Carried returns the innermost use of a LOCK_KEY that ctx carries and that was not unlocked. Its error is
 // ErrNotHeld if there is none, or says why that lease is over.
 func (s *Locks) Carried(ctx context.Context, key, lockKey string) (*Use, error) {
-	for _, use := range usesIn(ctx, &s.config, of(lockKey)) {
+	for _, use := range s.usesIn(ctx, of(lockKey)) {
 		switch err := use.alive(); {
 		case err == nil:
 			return use, nil
@@ -212,7 +210,7 @@ func (s *Locks) Carried(ctx context.Context, key, lockKey string) (*Use, error) 
 // AllCarried returns the uses that ctx carries and that were not unlocked, the innermost first. Their leases may be
 // lost.
 func (s *Locks) AllCarried(ctx context.Context) []*Use {
-	return slices.DeleteFunc(usesIn(ctx, &s.config, func(*hold) bool { return true }), func(u *Use) bool {
+	return slices.DeleteFunc(s.usesIn(ctx, func(*hold) bool { return true }), func(u *Use) bool {
 		return errors.Is(u.alive(), failure.ErrNotHeld)
 	})
 }
@@ -221,13 +219,13 @@ func (s *Locks) AllCarried(ctx context.Context) []*Use {
 // that r asks for.
 func (s *Locks) carriedFor(ctx context.Context, r *Request) (*hold, error) {
 	switch {
-	case ctx.Value(useKey{&s.config}) == nil:
+	case ctx.Value(useKey{s}) == nil:
 		return nil, nil //nolint:nilnil // it carries none
-	case r.joint == nil:
-		return carriedHold(ctx, &s.config, r.lockKey), nil
+	case !r.joint:
+		return s.carriedHold(ctx, r.keys[0].lockKey), nil
 	}
 	var carried *hold
-	for i, one := range r.joint.keys {
+	for i, one := range r.keys {
 		var h *hold
 		switch use, err := s.Carried(ctx, one.key, one.lockKey); {
 		case err == nil:

@@ -8,10 +8,12 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/jitter"
 	"github.com/sqllock/sqllock/internal/locktable"
-	"github.com/sqllock/sqllock/internal/waits"
+	"github.com/sqllock/sqllock/internal/poll"
+	"github.com/sqllock/sqllock/internal/report"
 )
 
 const (
@@ -23,35 +25,20 @@ const (
 	maxScatter = 5 * time.Millisecond
 )
 
-// errYield is why the caller of a joint lock lets others pass.
-var errYield = errors.New("others may pass")
-
-// A caller of a joint lock keeps some of its keys for a slice of time while it waits for others. Callers that want
-// those that it keeps wait meanwhile for keys that are free, so slices are short. The first has no length.
-// Each one that was too short is followed by one that is twice as long, up to longestSlice.
-//
-// Short slices suffice, because the caller queues at each key once. Where it has been the first, and has let
-// others pass, it is the next: see [waiter.served]. So it then waits for one holder and for no queue.
-const (
-	shortestSlice = 100 * time.Millisecond
-	longestSlice  = 2 * time.Second
-)
-
 // A waiter is a call that locks, until it has the row or gives up.
 type waiter struct {
-	*Locks
+	locks    *Locks
+	hold     *hold
+	once     bool           // it tries once and does not wait
+	holders  int            // how many it has used up in a row
+	since    time.Time      // when it was first in the queue of its process
+	reported *report.Caller // once it has to wait, if that may be reported
+	wakeups  subscription
+	ticket   ticket // in the queue between the processes
 
-	hold    *hold
-	once    bool          // it tries once and does not wait
-	holders int           // how many it has used up in a row
-	since   time.Time     // when it was first in the queue of its process
-	waits   *waits.Caller // once it has to wait, if that may be reported
-	subscription
-	ticket // between the processes
-
-	busy   int           // the key of a joint lock at which its caller queues first
-	slice  time.Duration // for how long the caller of a joint lock has kept its keys at last
-	served []bool        // at which keys of a joint lock it has been the first in the queue
+	queuesAt int           // the key at which it queues, of a joint lock at first
+	slice    time.Duration // for how long the caller of a joint lock has kept its keys at last
+	served   []bool        // at which keys of a joint lock it has been the first in the queue
 }
 
 // What a waiter does next.
@@ -74,14 +61,14 @@ const (
 func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	defer func() {
-		if w.waits != nil {
-			w.waits.End()
+		if w.reported != nil {
+			w.reported.End()
 		}
-		if w.turn != nil {
+		if w.ticket.turn != nil {
 			w.leaveTurn(ctx)
 		}
-		if w.stop != nil {
-			w.unsubscribe()
+		if w.wakeups.stop != nil {
+			w.wakeups.unsubscribe()
 		}
 	}()
 	for next := queueing; ; {
@@ -103,8 +90,8 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 		case trying:
 			var acquired bool
 			if seen, acquired, err = w.try(ctx); acquired {
-				if w.waitThroughOutages {
-					h.noteOutage(nil)
+				if w.locks.waitThroughOutages {
+					w.noteOutage(nil)
 				}
 				return seen, nil
 			}
@@ -140,38 +127,45 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 func (w *waiter) queue(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
 	if h.observed != nil {
-		h.observed.noteHolder(h.ownerAt(w.busy).Holder)
+		h.observed.NoteHolder(w.ownerAt(w.queuesAt))
 	}
 	switch {
 	case w.once:
 		seen, err = w.tryAll()
-	case h.joint != nil:
-		if h.entries[w.busy].mutex.Owner() != nil {
+	case h.joint:
+		if h.locals[w.queuesAt].mutex.Owner() != nil {
 			w.noteWait(ctx)
 		}
 		seen, err = w.queueAll(ctx)
-	case ctx.Err() != nil || !h.entries[0].mutex.TryLock(h):
+	case ctx.Err() != nil || !h.locals[0].mutex.TryLock(h):
 		seen, err = w.queueOne(ctx)
 	}
 	if err != nil {
 		return seen, err
 	}
 	if h.observed != nil {
-		h.observed.noteDequeued()
+		h.observed.NoteDequeued()
 	}
 	if w.since.IsZero() {
 		w.since = time.Now()
 	}
-	if h.term.passed > 0 {
-		h.dropIfOver()
+	if h.term.passed > 0 && !time.Now().Before(h.lease.deadline()) { // the row has expired meanwhile: it waits like any other
+		h.term = term{holder: w.locks.table.IDs.Next()}
 	}
 	return locktable.Row{}, nil
+}
+
+// ownerAt describes the hold of this process that has the i-th key for which w waits.
+func (w *waiter) ownerAt(i int) locktable.Row {
+	row := w.hold.locals[i].mutex.Owner().row()
+	row.LockKey = w.hold.keys[i].lockKey
+	return row
 }
 
 // queueOne makes the hold own the local mutex of its one key, which another caller had just now, unless ctx has ended.
 func (w *waiter) queueOne(ctx context.Context) (seen locktable.Row, err error) {
 	h := w.hold
-	m := &h.entries[0].mutex
+	m := &h.locals[0].mutex
 	if m.Owner() != nil {
 		w.noteWait(ctx)
 	}
@@ -180,174 +174,77 @@ func (w *waiter) queueOne(ctx context.Context) (seen locktable.Row, err error) {
 		lock = m.LockFirst
 	}
 	if err := lock(ctx, h); err != nil {
-		return h.ownerAt(0), err
+		return w.ownerAt(0), err
 	}
 	return locktable.Row{}, nil
 }
 
-// noteWait notes that the caller waits, for the key at which it queues, so that a long wait is reported. That for the turn at
-// a semaphore or a read-write lock is reported with the key of these.
+// noteWait notes that the caller waits, for the key at which it queues, so that a long wait is reported. A wait
+// for the turn at a semaphore or a read-write lock is reported by package seats, with the key of these.
 func (w *waiter) noteWait(ctx context.Context) {
-	h, i := w.hold, w.busy
-	if h.inTurns || w.waits != nil && h.joint == nil {
+	h, i := w.hold, w.queuesAt
+	if h.inTurns || w.reported != nil && !h.joint {
 		return
 	}
-	one := h.keyAt(i)
-	at := waits.Place{Key: one.key, LockKey: one.lockKey, Seen: func(ctx context.Context) (string, error) { return h.seenAt(ctx, i) }}
-	if w.waits == nil {
-		w.waits = w.Locks.waits.Begin(ctx, at)
+	at := report.Place{Key: h.keys[i].key, LockKey: h.keys[i].lockKey, Seen: func(ctx context.Context) (string, error) { return w.seenAt(ctx, i) }}
+	if w.reported == nil {
+		w.reported = w.locks.tracker.Begin(ctx, at)
 	} else {
-		w.waits.Move(at)
+		w.reported.Move(at)
 	}
 }
 
-// queueAll makes the hold own the local mutexes of all its keys. The caller waits without limit at
-// the one at which it waited in vain before, as it has no other then; and until the end of its slice,
-// whose length is random, at the others: otherwise callers that hold keys for equally long could stay
-// in step.
-//
-// Callers of joint locks wait for each other in the order of the keys alone: then one of them has what
-// it needs. If each waited for what another has, with keys that are free, all would lose their slices.
-func (w *waiter) queueAll(ctx context.Context) (seen locktable.Row, err error) {
-	h := w.hold
-	if w.served == nil {
-		w.served = make([]bool, h.count())
+// seenAt says why a caller waits at the i-th key, as far as this process has seen: holder is the last one, which may be of
+// this process. err is the error of an outage, or names the transaction that has the row locked although its lease is over;
+// or it is nil.
+func (w *waiter) seenAt(ctx context.Context, i int) (holder string, err error) {
+	l := w.hold.locals[i]
+	if o := l.outage.Load(); o != nil {
+		err = o.last
 	}
-	if err := w.lockAt(ctx, w.busy); err != nil {
-		return h.ownerAt(w.busy), err
+	if own := l.mutex.Owner().row(); own.Holder != "" {
+		return own.Holder, err
 	}
-	slice, cancel := context.WithTimeout(ctx, w.slice-jitter.N(w.slice/2+1))
-	defer cancel()
-	first := w.busy
-	for i := range h.count() {
-		switch err := w.lockInOrder(slice, i, first); {
-		case err == nil:
-		case ctx.Err() != nil:
-			return h.ownerAt(i), ctx.Err()
-		default:
-			if w.busy = i; slice.Err() != nil { // it was too short
-				w.slice = min(max(shortestSlice, 2*w.slice), longestSlice)
-			}
-			return h.ownerAt(i), errYield
-		}
+	if pinned := l.pinnedHolder.Load(); pinned != nil && err == nil {
+		return *pinned, w.whoPins(ctx, i)
 	}
-	return locktable.Row{}, nil
-}
-
-// tryAll makes the hold own the local mutexes of all its keys, without waiting.
-func (w *waiter) tryAll() (seen locktable.Row, err error) {
-	for i, e := range w.hold.entries {
-		if !e.mutex.TryLock(w.hold) {
-			return w.hold.ownerAt(i), errHeld
-		}
-	}
-	return locktable.Row{}, nil
-}
-
-// lockInOrder is lockAt for a caller that has the mutex at first already. It refuses to wait for a joint
-// lock against the order of the keys.
-func (w *waiter) lockInOrder(ctx context.Context, i, first int) error {
-	if owner := w.hold.entries[i].mutex.Owner(); i < first && owner != nil && owner != w.hold && owner.isJoint() {
-		return errYield
-	}
-	return w.lockAt(ctx, i)
-}
-
-// lockAt makes the hold own the local mutex of its i-th key, unless it does.
-func (w *waiter) lockAt(ctx context.Context, i int) (err error) {
-	m, h := &w.hold.entries[i].mutex, w.hold
-	if m.Owner() == h {
-		return nil
-	}
-	if !m.TryLock(h) { // which succeeds also if the slice has no length
-		lock := m.Lock
-		if w.served[i] {
-			lock = m.LockFirst
-		}
-		err = lock(ctx, h)
-	}
-	w.served[i] = w.served[i] || err == nil
-	return err
+	return l.share.LastHolder(), err
 }
 
 // errHeld ends a single try that found the lock held.
 var errHeld = errors.New("held")
 
-// yield gives up the places of a joint lock's caller at its keys. It returns false if ctx ended.
-func (w *waiter) yield(ctx context.Context) bool {
-	w.leaveTurn(ctx)
-	w.hold.releaseMutexes()
-	w.unsubscribe()
-	return bounded.Sleep(ctx, 1+jitter.N(maxScatter))
+// replaceHolder gives the hold another holder, because a row of the one that it had may still be deleted.
+func (w *waiter) replaceHolder() {
+	w.hold.term.holder = w.locks.table.IDs.Next()
+	w.locks.sweepLater()
 }
 
-// sitOut waits before the next try while the database fails. It returns false if ctx ended.
-func (w *waiter) sitOut(ctx context.Context, err error) bool {
-	h := w.hold
-	w.leaveTurn(ctx)
-	w.unordered = false // there may be turns again
-	outage := h.entries[0].outage.Load().after(err, w.idle)
-	h.noteOutage(outage)
-	w.noteWait(ctx)
-	if !outage.sleep(ctx) {
-		return false
-	}
-	w.renewHolder() // the row of the last attempt may still be deleted
-	return true
-}
-
-// renewHolder gives the hold another holder, because a row of the one that it had may still be deleted.
-func (w *waiter) renewHolder() {
-	w.hold.term.holder = w.table.NewHolder()
-	w.sweepLater()
-}
-
-// outlasts reports whether w tries again after err: an error of the database that may pass.
-// Without a lock table no waiting helps.
-func (w *waiter) outlasts(err error) bool {
-	return w.waitThroughOutages && !w.once && errors.Is(err, failure.ErrDatabase) && !errors.Is(err, failure.ErrSchema)
-}
-
-// leaveOutage returns the outage that w, which did not get the lock, has waited in, or nil. It is
-// forgotten with the last waiter.
-func (w *waiter) leaveOutage() (met *outage) {
-	for _, e := range w.hold.entries {
-		o := e.outage.Load()
-		if o == nil {
-			continue
-		}
-		met = o
-		if e.mutex.Owner() == w.hold && e.mutex.Waiters() == 0 {
-			e.outage.Store(nil)
-		}
-	}
-	return met
-}
-
-// mayBeTaken reports whether the row is to be read before an attempt: if the last one has found it taken and its lease may
-// last, if this process would step back for others, which may have the lock by now, and before a single try on MariaDB. A
-// refused attempt locks the row until its transaction ends, and costs more round trips. Processes that
-// try again and again should not have the row locked most of the time, because its holder has to renew
-// it. On MariaDB a refused attempt locks it for two statements and the end of the transaction, so that
-// a few dozen processes suffice for that.
+// mayBeTaken reports whether the row is to be read before an attempt. A refused attempt costs more round trips than a read,
+// and locks the row until its transaction ends: processes that try again and again would have it locked most of the time, and
+// its holder has to renew it. So the row is read first
+//
+//   - if the last attempt has found it taken, and that lease may last;
+//   - if this process would step back for others, which may have the lock by now;
+//   - before a single try on MariaDB, where a refused attempt locks the row for two statements and the end of the
+//     transaction, so that a few dozen processes suffice.
 func (w *waiter) mayBeTaken() bool {
-	now, streaks := time.Now(), false
-	for _, e := range w.hold.entries {
-		if now.Before(e.takenUntil) {
+	now := time.Since(w.locks.began)
+	for _, l := range w.hold.locals {
+		if int64(now) < l.takenUntil.Load() {
 			return true
 		}
-		streaks = streaks || e.streak.Load() != nil
 	}
-	return streaks && w.restOfStepBack() > 0 || w.once && w.table.RefusalsLockRows()
+	return w.restOfStepBack() > 0 || w.once && w.locks.table.Acquisitions.RefusalsLockRows()
 }
 
 // readRow reads the row before an attempt.
 func (w *waiter) readRow(ctx context.Context) (locktable.Row, error) {
 	h := w.hold
-	mayBeSwept := w.once && w.table.HasLeftovers()
-	h.noteSent()
-	seen, err := w.table.ReadFirst(ctx, h.claim())
-	h.observed.notePoll()
+	mayBeSwept := w.once && w.locks.table.Leftovers.Any()
+	w.noteSent()
+	seen, err := w.locks.table.Reads.ReadFirst(ctx, h.claim())
+	h.observed.NotePoll()
 	if err != nil {
 		return locktable.Row{}, failure.Of(err, h.key)
 	}
@@ -361,81 +258,95 @@ func (w *waiter) readRow(ctx context.Context) (locktable.Row, error) {
 // recordRow notes for how long the row may be taken, as the database has just said.
 func (w *waiter) recordRow(seen locktable.Row) {
 	h := w.hold
-	if w.waitThroughOutages {
-		h.noteOutage(nil)
+	if w.locks.waitThroughOutages {
+		w.noteOutage(nil)
 	}
-	h.noteAnswered()
-	e := h.entries[h.place(seen)]
-	e.pinned.Store(nil)
-	e.takenUntil = time.Now().Add(min(seen.Left, h.ttl))
+	w.noteAnswered()
+	l := h.locals[w.place(seen)]
+	l.pinnedHolder.Store(nil)
+	l.takenUntil.Store(int64(time.Since(w.locks.began) + min(seen.Left, h.ttl)))
 	if !w.isFree(seen) {
-		e.noteRival(seen.Holder)
+		l.share.Seen(seen.Holder)
 	}
 	if h.observed != nil {
-		h.observed.noteHolder(seen.Holder)
+		h.observed.NoteHolder(seen)
 	}
 }
 
 // errFreshHolder is why an attempt is made again with another holder.
 var errFreshHolder = errors.New("another holder is to try")
 
-// errPinned is reported of a caller that waits for a row whose lease is over, if the server does not say who has it locked.
+// errPinned is the reason why a caller waits for a row whose lease is over, if the server does not say who has it locked.
 var errPinned = errors.New("the lease of its row is over, and a transaction may have the row locked")
 
 // whoPins returns an error that names the transaction that has the row of the i-th key locked, or errPinned.
-func (h *hold) whoPins(ctx context.Context, i int) error {
-	if pin, ok := h.config.table.PinSoon(ctx, h.keyAt(i).lockKey); ok {
+func (w *waiter) whoPins(ctx context.Context, i int) error {
+	if pin, ok := w.locks.table.Pins.PinSoon(ctx, w.hold.keys[i].lockKey); ok {
 		return fmt.Errorf("the lease of its row is over, and its row is %v", pin)
 	}
 	return errPinned
 }
 
-// try makes one attempt to acquire the row. If it does not know what became of it, or the answer came too late, that
-// holder's row is deleted, and must not be acquired again by the same holder: try returns errFreshHolder, up to maxHolders
+// noteSent notes that the database is asked for the row, or for what must be known before.
+func (w *waiter) noteSent() {
+	w.hold.lease.mu.Lock()
+	defer w.hold.lease.mu.Unlock()
+	w.hold.lease.sent = time.Now()
+}
+
+// noteAnswered notes that it has answered.
+func (w *waiter) noteAnswered() {
+	w.hold.lease.mu.Lock()
+	defer w.hold.lease.mu.Unlock()
+	w.hold.lease.sent = time.Time{}
+}
+
+// try makes one attempt to acquire the row. If it is not known what became of it, or the answer came too late, the
+// row is deleted, and the holder must not be used again: try takes another one and returns errFreshHolder, up to maxHolders
 // times in a row.
 func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, err error) {
 	h := w.hold
-	h.noteSent()
+	w.noteSent()
 	claim := h.claim()
 	if h.fair {
 		claim = w.inOrder(claim)
 	}
-	got, err := w.table.Acquire(ctx, claim)
+	got, err := w.locks.table.Acquisitions.Acquire(ctx, claim)
 	if w.once && claim.InOrder != "" && err == nil && !got.Acquired && w.isFree(got.Row) { // to say who holds it
-		got.Row, _, err = w.table.Read(ctx, h.claim())
+		got.Row, _, err = w.locks.table.Reads.Read(ctx, h.claim())
 	}
 	if got.Acquired {
 		h.acquired = got.Sent
 	}
 	if h.observed != nil {
-		h.observed.noteAttempt(got.Batched)
+		h.observed.NoteAttempt(got.Batched)
 	}
 	w.holders++
 	switch tooMany := w.holders == maxHolders; {
-	case got.Acquired && h.isTooLate():
+	case got.Acquired && !time.Now().Before(leaseEnd(h.acquired, h.ttl)):
 		h.cleanUp(ctx)
 		if !w.once && !tooMany {
-			w.renewHolder()
+			w.replaceHolder()
 			return locktable.Row{}, false, errFreshHolder
 		}
 		w.holders = 0
 		return locktable.Row{}, false, tooLate(h.key)
 	case got.Acquired:
-		for _, e := range h.entries {
-			e.pinned.Store(nil)
+		for _, l := range h.locals {
+			l.pinnedHolder.Store(nil)
 		}
 		h.term.token, h.term.since = got.Token, h.acquired
 		return locktable.Row{}, true, nil
-	case err != nil && locktable.Is(err, locktable.OutcomeUnknown) && !tooMany:
-		w.renewHolder()
+	case err != nil && dbcall.Is(err, dbcall.MaybeWritten) && !tooMany:
+		w.replaceHolder()
 		return locktable.Row{}, false, errFreshHolder
 	}
 	w.holders = 0
 	if err == nil {
 		w.recordRow(got.Row)
-		if got.Row.Holder != "" && got.Row.Left < 0 {
+		if got.Row.Holder != "" && got.Row.Expired() {
 			holder := got.Row.Holder // got is allocated otherwise, also for a row that was acquired
-			h.entries[h.place(got.Row)].pinned.Store(&holder)
+			h.locals[w.place(got.Row)].pinnedHolder.Store(&holder)
 		}
 	}
 	if claim.InOrder != "" && w.isFree(got.Row) { // others have the turn: it polls where they queue
@@ -451,14 +362,14 @@ func (w *waiter) try(ctx context.Context) (seen locktable.Row, acquired bool, er
 // a joint lock has its place at the key of that row alone, because the others may be free.
 func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
-	w.busy = h.place(seen)
+	w.queuesAt = w.place(seen)
 	w.noteWait(ctx)
-	if h.joint == nil {
+	if !h.joint {
 		return w.pollRow(ctx, seen)
 	}
-	for i, e := range h.entries {
-		if i != w.busy {
-			e.mutex.Release(h)
+	for i, l := range h.locals {
+		if i != w.queuesAt {
+			l.mutex.Release(h)
 		}
 	}
 	seen, err := w.pollRow(ctx, seen)
@@ -475,40 +386,41 @@ func (w *waiter) poll(ctx context.Context, seen locktable.Row) (locktable.Row, e
 func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row, error) {
 	h := w.hold
 	if h.fair && w.isInOrder() {
-		if row, err := w.pollInTurn(ctx); err != nil || !w.unordered {
+		if row, err := w.pollInTurn(ctx); err != nil || !w.ticket.unordered {
 			return row, err
 		} else if row != (locktable.Row{}) {
 			seen = row
 		}
 	}
 	if w.isFree(seen) { // the row was about to go: try again almost at once
-		_, _ = w.wait(ctx, min(w.idle, time.Millisecond+jitter.N(4*time.Millisecond))) // both are told by ctx and the row
+		_, _ = w.wakeups.wait(ctx, min(w.locks.idle, time.Millisecond+jitter.N(4*time.Millisecond))) // both are told by ctx and the row
 		return seen, ctx.Err()
 	}
 	changed, watched := false, false
-	defer w.table.Attend()()
-	if w.waker != nil && w.subscribe(w.waker, h.config.table.Topic(cmp.Or(seen.LockKey, h.lockKey))) { // there was no wake-up for a release before that
-		row, _, err := w.table.Read(ctx, h.claimOf(seen))
-		h.observed.notePoll()
+	polled := cmp.Or(seen.LockKey, h.keys[0].lockKey)
+	defer w.locks.table.Attend(polled, func() bool { return h.locals[w.place(seen)].share.IsAmongMany(seen.Age) })()
+	if w.locks.waker != nil && w.wakeups.subscribe(w.locks.waker, h.locks.table.Topic(polled)) { // there was no wake-up for a release before that
+		row, _, err := w.locks.table.Reads.Read(ctx, h.claimOf(seen))
+		h.observed.NotePoll()
 		if err != nil || w.isFree(row) {
 			return row, failure.Of(err, h.key)
 		}
 		seen = row
 	}
 	for {
-		if w.unordered && time.Until(w.again) <= 0 {
-			w.unordered = false
+		if w.ticket.unordered && time.Until(w.ticket.again) <= 0 {
+			w.ticket.unordered = false
 			row, err := w.pollInTurn(ctx)
 			if row != (locktable.Row{}) {
 				seen = row
 			}
-			if err != nil || !w.unordered {
+			if err != nil || !w.ticket.unordered {
 				return seen, err
 			}
 		}
 		pace := w.pace(seen, changed)
 		pace.Seen, pace.Watched = seen, watched
-		row, woken, err := w.table.Poll(ctx, h.claimOf(seen), pace)
+		row, woken, err := w.locks.table.Poller.Poll(ctx, h.claimOf(seen), pace)
 		switch {
 		case err != nil:
 			return seen, failure.Of(err, h.key)
@@ -516,25 +428,76 @@ func (w *waiter) pollRow(ctx context.Context, seen locktable.Row) (locktable.Row
 			return seen, nil
 		}
 		if h.observed != nil {
-			h.observed.notePoll()
-			h.observed.noteHolder(row.Holder)
+			h.observed.NotePoll()
+			h.observed.NoteHolder(row)
 		}
-		if w.waitThroughOutages {
-			h.noteOutage(nil)
+		if w.locks.waitThroughOutages {
+			w.noteOutage(nil)
 		}
-		h.noteAnswered()
-		_ = w.table.Process(ctx, row) // it is known when ctx has ended
+		w.noteAnswered()
+		_ = w.locks.table.Names.Process(ctx, row) // it is known when ctx has ended
 		changed, watched = row.Holder != seen.Holder || row.Age < seen.Age, true
 		if seen = row; w.isFree(seen) {
 			return seen, nil
 		}
-		e := h.entries[h.place(row)]
-		e.noteRival(row.Holder)
-		e.pinned.Store(nil)
+		l := h.locals[w.place(row)]
+		l.share.Seen(row.Holder)
+		l.pinnedHolder.Store(nil)
 	}
+}
+
+// place returns the index of the key whose row it is, among those for which w waits; or 0 if that is not known.
+func (w *waiter) place(row locktable.Row) int {
+	if w.hold.joint {
+		if i, found := w.hold.find(row.LockKey); found {
+			return i
+		}
+	}
+	return 0
 }
 
 // isFree reports whether an attempt to acquire is worthwhile: there was no row, or its lease is over, or it has no holder.
 func (w *waiter) isFree(row locktable.Row) bool {
-	return row == (locktable.Row{}) || row.Left < 0 || w.table.IsLeftover(row)
+	return row == (locktable.Row{}) || row.Expired() || w.locks.table.Leftovers.Includes(row)
+}
+
+// stepBack lets other processes acquire if the callers of this one have had the lock for long. It returns
+// false if ctx ended first.
+func (w *waiter) stepBack(ctx context.Context) bool {
+	for rest := w.restOfStepBack(); rest > 0; rest = w.restOfStepBack() {
+		if !bounded.Sleep(ctx, rest) {
+			return false
+		}
+	}
+	return true
+}
+
+// restOfStepBack is for how long this process has to leave its locks to others.
+func (w *waiter) restOfStepBack() (rest time.Duration) {
+	if w.once || w.hold.fair && w.isInOrder() {
+		return 0
+	}
+	for _, l := range w.hold.locals {
+		rest = max(rest, l.share.Rest(w.locks.idle, w.locks.waker != nil, w.hold.inTurns || w.hold.locks.handOff))
+	}
+	return rest
+}
+
+// pace is how the waiter polls: often at first, every IdleBetweenTries if a release would wake it, and among rivals by
+// the rule of [fair.Share.Pause].
+func (w *waiter) pace(seen locktable.Row, changed bool) poll.Pace {
+	share := &w.hold.locals[w.place(seen)].share
+	pause, amongMany := share.Pause(time.Since(w.since), w.locks.idle, seen.Age, changed)
+	p := poll.Pace{Longest: w.locks.idle, Wake: w.wakeups.wake, Regardless: amongMany}
+	if w.locks.waker != nil {
+		p.Pause = w.locks.idle
+	} else if changed || pause < poll.ShortestPoll(w.locks.idle) {
+		p.Pause = pause
+	}
+	// Otherwise a poll comes before the lease is over. Left may be the longest Duration there is: add nothing to it.
+	if seen.Left/poll.CalmShare < w.locks.idle {
+		// A row is expired only after its last microsecond, or millisecond.
+		p.Left = seen.Left + time.Millisecond + jitter.N(min(w.locks.idle/20, maxScatter)+1)
+	}
+	return p
 }

@@ -10,7 +10,16 @@ import (
 	"sync"
 )
 
-// A Cure says what a group of the drivers' errors means to a user, and what to try.
+// A Cure says what a group of the drivers' errors means to a user, and what to try. Other advice stands where it is known
+// what is wrong:
+//
+//	failure.go                           tables that are missing: [tableError]
+//	probe/fault.go, probe/schema.go      faults of the tables; the statement Tables has those that one database knows
+//	probe/engines.tsv                    servers that are not supported
+//	turns/turn.go                        why Fair has no effect
+//	session/open.go                      what the options of Open could do
+//	cmd/sqllock/internal/connect/hint.go what flags could do, and all else for the command, which prints a hint apart
+//	cmd/sqllock/internal/doctor          what a check has found
 type Cure struct {
 	// Signs are SQLSTATEs of PostgreSQL or what they begin with, error numbers of MySQL and MariaDB, and texts of drivers
 	// and of the network, which are in English everywhere.
@@ -32,8 +41,13 @@ var Cures = sync.OnceValue(func() (all []Cure) {
 	return all
 })
 
-// UnknownVariable is ER_UNKNOWN_SYSTEM_VARIABLE. The driver's error has the name of the parameter in quotes.
-const UnknownVariable = "1193"
+// unknownVariable and wrongValue are ER_UNKNOWN_SYSTEM_VARIABLE and ER_WRONG_VALUE_FOR_VAR.
+const unknownVariable, wrongValue = "1193", "1231"
+
+// IsOfParameter reports whether the server refuses a parameter of the session. The driver's error has its name in quotes.
+func (c *Cure) IsOfParameter() bool {
+	return slices.Contains(c.Signs, unknownVariable) || slices.Contains(c.Signs, wrongValue)
+}
 
 var (
 	isCode = regexp.MustCompile(`^[0-9A-Z]{2,5}$`)
@@ -48,7 +62,7 @@ var (
 
 // CureOf returns the cure for an error, or nil.
 func CureOf(err error) *Cure {
-	text, code := err.Error(), ""
+	text, code := refusedTLS.ReplaceAllString(err.Error(), ""), ""
 	var state interface{ SQLState() string }
 	if errors.As(err, &state) {
 		code = state.SQLState()
@@ -82,7 +96,7 @@ type curedError struct{ error }
 func (e *curedError) Error() string {
 	cure, text := CureOf(e.error), e.error.Error()
 	cause := cure.Cause
-	if name := quoted.FindStringSubmatch(text); name != nil && slices.Contains(cure.Signs, UnknownVariable) {
+	if name := quoted.FindStringSubmatch(text); name != nil && cure.IsOfParameter() {
 		cause += fmt.Sprintf(", %q", name[1])
 	}
 	return cause + ": " + cure.Text + "\n" + refusedTLS.ReplaceAllString(text, "")

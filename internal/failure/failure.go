@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/internal/bounded"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/dbcall"
 )
 
 // The sentinels. Their meaning stands at those of package sqllock, which have the same names.
@@ -83,7 +83,7 @@ func (e *kindError) Unwrap() []error { return []error{e.kind, e.err} }
 type tableError struct {
 	sentinel error // nil if the caller's context has ended
 	key      string
-	table    *locktable.Error
+	table    *dbcall.Error
 }
 
 func (e *tableError) Error() string {
@@ -99,14 +99,14 @@ func (e *tableError) Error() string {
 	}
 	text += ": " + WithCure(e.table.Err).Error()
 	switch kind := e.table.Kind; {
-	case kind == locktable.NoTable && e.table.Op == locktable.GuardOp:
+	case kind == dbcall.NoTable && e.table.Op == dbcall.GuardOp:
 		text += " (the transaction must be in the database and the schema of the lock)"
-	case kind == locktable.NoTable, kind == locktable.NoFenceOfFive:
-		text += " (run `sqllock migrate up`, or see docs/schema.md)"
-	case kind == locktable.OtherLayout:
+	case kind == dbcall.NoTable, kind == dbcall.NoFenceOfFive:
+		text += " (run `" + dbcall.MigrateUp(e.table.Prefix) + "`, or see docs/schema.md)"
+	case kind == dbcall.OtherLayout:
 		text += " (the lock table has another layout than this process found at its start: restart the process)"
-	case kind == locktable.NoFence:
-		text += " (run `sqllock migrate up --layout spring6`, or see docs/schema.md)"
+	case kind == dbcall.NoFence:
+		text += " (run `" + dbcall.MigrateUp(e.table.Prefix) + " --layout spring6`, or see docs/schema.md)"
 	default:
 	}
 	return text
@@ -125,7 +125,7 @@ func Of(err error, key string) error {
 	switch e := err.(type) { //nolint:errorlint // the lock table wraps none of its errors
 	case *tableError, *kindError: // it was translated before
 		return err
-	case *locktable.Error:
+	case *dbcall.Error:
 		return &tableError{sentinelOf(e.Kind), key, e}
 	case interface{ Unwrap() []error }:
 		var all error
@@ -179,8 +179,8 @@ func SilenceOf(err error) time.Duration {
 
 // Silent makes an ErrDatabase of an attempt to acquire key that had no answer for so long.
 func Silent(key string, silent time.Duration) error {
-	return Of(&locktable.Error{
-		Op: "acquire", Kind: locktable.NoAnswer, Silent: silent,
+	return Of(&dbcall.Error{
+		Op: "acquire", Kind: dbcall.NoAnswer, Silent: silent,
 		Err: fmt.Errorf("%w for %v", bounded.ErrNoAnswer, silent.Round(time.Millisecond)),
 	}, key)
 }
@@ -203,17 +203,17 @@ func Join(err, unlocked error) error {
 	return errors.Join(err, unlocked)
 }
 
-func sentinelOf(kind locktable.Kind) error {
+func sentinelOf(kind dbcall.Kind) error {
 	switch kind {
-	case locktable.Ended:
+	case dbcall.Ended:
 		return nil
-	case locktable.PinnedRow:
+	case dbcall.PinnedRow:
 		return ErrPinned
-	case locktable.ReadOnly:
+	case dbcall.ReadOnly:
 		return ErrReadOnly
-	case locktable.NoTable, locktable.OtherLayout, locktable.NoFence, locktable.NoFenceOfFive, locktable.WrongTable:
+	case dbcall.NoTable, dbcall.OtherLayout, dbcall.NoFence, dbcall.NoFenceOfFive, dbcall.WrongTable:
 		return ErrSchema
-	case locktable.WrongDialect, locktable.Unsupported, locktable.WrongIsolation, locktable.WrongSession, locktable.OneRow, locktable.WrongTx:
+	case dbcall.WrongDialect, dbcall.Unsupported, dbcall.WrongIsolation, dbcall.WrongSession, dbcall.OneRow, dbcall.WrongTx:
 		return ErrInvalid
 	default:
 		return ErrDatabase

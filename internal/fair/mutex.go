@@ -1,5 +1,6 @@
-// Package fair provides the in-process part of a lock: a mutex that is granted in the order of
-// arrival, and for which a waiter can stop waiting at any time.
+// Package fair has what makes callers that want one lock take turns. Within a process, [Mutex] is granted in the order of
+// arrival, and a waiter can stop waiting at any time. Between processes, [Share] is the rule by which each leaves the lock to
+// others that it does not know.
 package fair
 
 import (
@@ -21,8 +22,8 @@ type Mutex[O comparable] struct {
 
 type waiter[O comparable] struct {
 	owner  O
-	ready  chan struct{} // closed when owner has acquired the mutex
-	passed bool          // Pass has granted the mutex
+	ready  chan struct{} // closed when the mutex is granted
+	passed bool          // by Pass
 	first  bool          // it waits before those that are not
 }
 
@@ -64,11 +65,14 @@ func (m *Mutex[O]) lock(ctx context.Context, o O, first bool) error {
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if w.passed {
+		m.mu.Unlock()
+		<-w.ready // soon
+		m.mu.Lock()
+		return nil
+	}
 	select {
 	case <-w.ready:
-		if w.passed {
-			return nil
-		}
 		// Acquired after the cancellation: grant it to the next waiter.
 		m.handOnLocked()
 	default:
@@ -101,25 +105,26 @@ func (m *Mutex[O]) Release(o O) bool {
 }
 
 // Pass releases the mutex as Release does, for an owner that hands something on to the next
-// owner. It calls accept with the first waiter before that waiter's Lock returns. If accept
-// returns true, it has handed on what there is, and Pass grants the mutex to the waiter.
+// owner. It calls accept with the first waiter. If accept returns true, it has handed on what there is, the waiter is the
+// owner, and its Lock returns once grant is called.
 //
 // If there is no waiter, or accept returns false, or o is not the owner, Pass does nothing
-// and returns false. accept must not use the mutex.
-func (m *Mutex[O]) Pass(o O, accept func(next O) bool) bool {
+// and returns nil. accept is called with the mutex of m held: it must not use m, nor call what may do so.
+func (m *Mutex[O]) Pass(o O, accept func(next O) bool) (grant func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.owner != o || m.waiters == nil {
-		return false
+		return nil
 	}
 	front := m.waiters.Front()
 	next := front.Value.(*waiter[O])
 	if !accept(next.owner) {
-		return false
+		return nil
 	}
 	next.passed = true
-	m.handOnLocked()
-	return true
+	m.removeLocked(front)
+	m.owner = next.owner
+	return func() { close(next.ready) }
 }
 
 // Owner returns the owner of the mutex, or the zero value.

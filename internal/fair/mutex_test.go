@@ -73,23 +73,28 @@ func TestPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m fair.Mutex[int]
 		yes := func(int) bool { return true }
-		if !m.TryLock(1) || m.Pass(1, yes) {
+		if !m.TryLock(1) || m.Pass(1, yes) != nil {
 			t.Fatal("passed without a waiter")
 		}
 		got := make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { got <- m.Lock(ctx, 2) }()
 		synctest.Wait()
-		if m.Pass(3, yes) || m.Pass(1, func(int) bool { return false }) || m.Owner() != 1 || m.Waiters() != 1 {
+		if m.Pass(3, yes) != nil || m.Pass(1, func(int) bool { return false }) != nil || m.Owner() != 1 || m.Waiters() != 1 {
 			t.Fatal("passed although not accepted")
 		}
-		// A waiter to which the mutex was passed owns it, even if its context has ended.
-		passed := m.Pass(1, func(next int) bool {
+		// A waiter to which the mutex was passed owns it, even if its context has ended. Its Lock returns once it is granted.
+		grant := m.Pass(1, func(next int) bool {
 			cancel()
 			return next == 2
 		})
-		if err := <-got; !passed || err != nil || m.Owner() != 2 || m.Waiters() != 0 {
-			t.Fatal(passed, err, m.Owner(), m.Waiters())
+		synctest.Wait()
+		if grant == nil || m.Owner() != 2 || m.Waiters() != 0 || len(got) != 0 {
+			t.Fatal(grant != nil, m.Owner(), m.Waiters(), len(got))
+		}
+		grant()
+		if err := <-got; err != nil || m.Owner() != 2 {
+			t.Fatal(err, m.Owner())
 		}
 		if !m.Release(2) {
 			t.Fatal("the new owner cannot release it")

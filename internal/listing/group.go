@@ -3,45 +3,38 @@ package listing
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/seatkey"
 )
-
-// Turn is the number of the row of a caller that waits in turn for a seat.
-const Turn = "turn"
 
 // A Seat is a row of a semaphore or of a read-write lock.
 type Seat struct {
 	// Of is the LOCK_KEY of the semaphore or the read-write lock, and Key its key, or "" if it is not known.
 	Of, Key string
-	// Kind is [seats.Permit] or [seats.Reader].
+	// Kind is [seatkey.Permit] or [seatkey.Reader].
 	Kind string
-	// Number is that of the permit or the reader, or [Turn].
+	// Number is that of the permit or the reader, or [seatkey.TurnNumber].
 	Number string
 	// Total is how many permits the semaphore has, if that is known, or 0. [Named] counts them.
 	Total int
 }
 
-// named is how the table of names has the key of a seat.
-var named = regexp.MustCompile(`(?s)^(permit|reader) (turn|0|[1-9][0-9]*) of (.+)$`)
-
 // seatOf returns which seat a row is, by its key. A user's own key in the form of a seat's is that of a lock, unless
 // keys are LOCK_KEYs: then both are one row.
 func seatOf(lockKey, key string, names map[string]string) Seat {
 	var s Seat
-	if parts := named.FindStringSubmatch(key); parts != nil {
-		s = Seat{Kind: parts[1], Number: parts[2], Key: parts[3]}
+	if kind, number, named, ok := seatkey.ParseName(key); ok {
+		s = Seat{Kind: kind, Number: number, Key: named}
 		s.Of, _ = sqllock.SpringKeys(s.Key)
 		key = s.Of + " " + s.Kind + " " + s.Number
 	}
 	if hash, _ := sqllock.SpringKeys(key); hash != lockKey {
 		s, key = Seat{}, lockKey // it is what the user has written, or a LOCK_KEY that is not hashed
 	}
-	of, kind, number, ok := seats.ParseKey(key)
+	of, kind, number, ok := seatkey.Parse(key)
 	if same, _ := sqllock.SpringKeys(of); !ok || lockKey != key && same != of {
 		return Seat{}
 	}
@@ -56,7 +49,7 @@ func seatOf(lockKey, key string, names map[string]string) Seat {
 // all of them.
 func permits(of string, names map[string]string) (n int) {
 	for {
-		lockKey, err := sqllock.SpringKeys(seats.SeatKey(of, seats.Permit, n))
+		lockKey, err := sqllock.SpringKeys(seatkey.Seat(of, seatkey.Permit, n))
 		if err != nil || names[lockKey] == "" {
 			return n
 		}
@@ -69,9 +62,10 @@ func permits(of string, names map[string]string) (n int) {
 type Group struct {
 	// Lock is the lock as a whole. That of a plain lock is its row. Any other has the LOCK_KEY and the key of the
 	// semaphore or the read-write lock, holder and age of the row that is held for the longest time, and the
-	// time left of the lease that ends first. Rows that have expired count only if none is held.
+	// time left of the lease that ends first. Rows that have expired count only if none is held, and those that were
+	// released only if no other has expired.
 	Lock
-	// Kind is [seats.Permit], [seats.Reader], or "" for a plain lock.
+	// Kind is [seatkey.Permit], [seatkey.Reader], or "" for a plain lock.
 	Kind string
 	// Rows are the rows: a writer's first, then those of permits or readers by number, then the turn's.
 	Rows []Lock
@@ -84,14 +78,14 @@ func Grouped(locks []Lock) (groups []Group) {
 	type id struct{ region, lockKey, kind string }
 	hasReaders := make(map[id]bool)
 	for _, l := range locks {
-		if l.Seat.Kind == seats.Reader {
-			hasReaders[id{l.Region, l.Seat.Of, seats.Reader}] = true
+		if l.Seat.Kind == seatkey.Reader {
+			hasReaders[id{l.Region, l.Seat.Of, seatkey.Reader}] = true
 		}
 	}
 	at := make(map[id]int, len(locks))
 	for _, l := range locks {
 		of := id{l.Region, cmp.Or(l.Seat.Of, l.LockKey), l.Seat.Kind}
-		if readers := (id{l.Region, l.LockKey, seats.Reader}); hasReaders[readers] {
+		if readers := (id{l.Region, l.LockKey, seatkey.Reader}); hasReaders[readers] {
 			of = readers // it is the writer's
 		}
 		i, ok := at[of]
@@ -112,21 +106,45 @@ func (g *Group) summarize() {
 	slices.SortFunc(g.Rows, func(a, b Lock) int { // numbers have three digits at most, and a writer has none
 		return cmp.Or(cmp.Compare(len(a.Seat.Number), len(b.Seat.Number)), strings.Compare(a.Seat.Number, b.Seat.Number))
 	})
-	held := g.held()
-	if len(held) == 0 {
-		held = g.Rows
-	}
-	g.Lock = slices.MaxFunc(held, func(a, b Lock) int { return cmp.Compare(a.Age, b.Age) })
-	next := slices.MinFunc(held, func(a, b Lock) int { return cmp.Compare(a.Left, b.Left) })
+	rows := g.telling()
+	g.Lock = slices.MaxFunc(rows, func(a, b Lock) int { return cmp.Compare(a.Age, b.Age) })
+	next := slices.MinFunc(rows, func(a, b Lock) int { return cmp.Compare(a.Left, b.Left) })
 	g.Left, g.Full, g.TTL, g.Seat = next.Left, next.Full, next.TTL, Seat{}
 	if seat := g.Rows[len(g.Rows)-1].Seat; seat.Kind != "" {
 		g.LockKey, g.Key, g.total = seat.Of, seat.Key, seat.Total
 	}
 }
 
+// telling returns the rows that tell the state of the lock: those that are held; if there are none, those whose holders
+// have not released them; or else all. That of a caller that waits tells it only if there is no other.
+func (g *Group) telling() []Lock {
+	seats := without(g.Rows, isTurn)
+	for _, rows := range [][]Lock{without(seats, Lock.Expired), without(seats, Lock.Released), seats} {
+		if len(rows) > 0 {
+			return rows
+		}
+	}
+	return g.Rows
+}
+
 // held returns the rows that are held, without that of a caller that waits.
-func (g *Group) held() []Lock {
-	return slices.DeleteFunc(slices.Clone(g.Rows), func(l Lock) bool { return l.Expired() || l.Seat.Number == Turn })
+func (g *Group) held() []Lock { return without(without(g.Rows, isTurn), Lock.Expired) }
+
+func isTurn(l Lock) bool { return l.Seat.Number == seatkey.TurnNumber }
+
+func without(locks []Lock, those func(Lock) bool) []Lock {
+	return slices.DeleteFunc(slices.Clone(locks), those)
+}
+
+// Others returns how many rows have a holder beside the one that is shown: all but those that were released.
+func (g *Group) Others() int {
+	n := -1
+	for _, l := range g.Rows {
+		if !l.Released() {
+			n++
+		}
+	}
+	return max(n, 0)
 }
 
 // Count says how much is held of a semaphore, "2/3" or "2 permits", or of a read-write lock, "2 readers", and
@@ -146,7 +164,7 @@ func (g *Group) Count() string {
 	case len(held) != 1:
 		text += "s"
 	}
-	if last := g.Rows[len(g.Rows)-1]; last.Seat.Number == Turn && !last.Expired() {
+	if last := g.Rows[len(g.Rows)-1]; last.Seat.Number == seatkey.TurnNumber && !last.Expired() {
 		text += ", waited for"
 	}
 	return text

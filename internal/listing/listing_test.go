@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/seatkey"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
@@ -82,11 +82,11 @@ func TestGrouped(t *testing.T) {
 	render, prices, mine := lockKey("render"), lockKey("prices"), lockKey("my permit 4")
 	permits := make([]string, 3)
 	for i := range permits {
-		permits[i] = lockKey(seats.SeatKey(render, seats.Permit, i))
+		permits[i] = lockKey(seatkey.Seat(render, seatkey.Permit, i))
 	}
-	turn := lockKey(seats.TurnKey(render, seats.Permit))
-	reader := func(i int) string { return lockKey(seats.SeatKey(prices, seats.Reader, i)) }
-	far, ours := lockKey(seats.SeatKey(lockKey("far"), seats.Permit, 2)), lockKey("permit 2 of mine")
+	turn := lockKey(seatkey.Turn(render, seatkey.Permit))
+	reader := func(i int) string { return lockKey(seatkey.Seat(prices, seatkey.Reader, i)) }
+	far, ours := lockKey(seatkey.Seat(lockKey("far"), seatkey.Permit, 2)), lockKey("permit 2 of mine")
 	delete(names, far) // it is of another machine, and so is its semaphore
 	delete(names, lockKey("far"))
 	waited := []sqllock.Row{{LockKey: turn, Age: 9}, {LockKey: permits[2], Holder: "h2", Left: 5, Age: 2}, {LockKey: permits[0], Holder: "h0", Left: 4, Age: 1}}
@@ -117,12 +117,38 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
+// TestReleasedRows counts no row that was released among those that have a holder, or that have expired.
+func TestReleasedRows(t *testing.T) {
+	t.Parallel()
+	released := sqllock.Row{LockKey: "cart permit 0", Holder: "app-k0000000001", Age: time.Hour, Left: -24 * time.Hour}
+	crashed := sqllock.Row{LockKey: "cart permit 1", Holder: "app-00000000002", Age: time.Minute, Left: -time.Second}
+	held := sqllock.Row{LockKey: "cart permit 2", Holder: "app-00000000003", Age: time.Second, Left: time.Minute}
+	turn := sqllock.Row{LockKey: "cart permit turn", Holder: "app-00000000004", Age: 2 * time.Hour, Left: time.Minute}
+	for _, test := range []struct {
+		rows   []sqllock.Row
+		state  string
+		left   time.Duration
+		others int
+	}{
+		{[]sqllock.Row{released, crashed, held}, "held", time.Minute, 1},
+		{[]sqllock.Row{released, crashed}, "expired", -time.Second, 0},
+		{[]sqllock.Row{released, turn}, "finished", -24 * time.Hour, 0},
+		{[]sqllock.Row{released}, "finished", -24 * time.Hour, 0},
+		{[]sqllock.Row{turn}, "held", time.Minute, 0},
+	} {
+		g := Grouped(Named(test.rows, nil))[0]
+		if g.State() != test.state || g.Left != test.left || g.Others() != test.others {
+			t.Errorf("%+v: %s, %v left, %d others", test, g.State(), g.Left, g.Others())
+		}
+	}
+}
+
 // TestManyPermits counts the permits of a semaphore once, not once for each of them.
 func TestManyPermits(t *testing.T) { //nolint:paralleltest // it counts allocations
 	const permits = 300
 	names, rows := make(map[string]string), make([]sqllock.Row, permits)
 	for i := range rows {
-		key := seats.SeatKey(hash, seats.Permit, i)
+		key := seatkey.Seat(hash, seatkey.Permit, i)
 		rows[i].LockKey, _ = sqllock.SpringKeys(key)
 		names[rows[i].LockKey] = key
 	}
@@ -169,4 +195,8 @@ func TestAfter(t *testing.T) {
 	if dead.Left != -12*time.Minute || dead.HeldFor() != 2*time.Minute {
 		t.Errorf("%+v, held for %v", dead, dead.HeldFor())
 	}
+	kept := Lock{Row: sqllock.Row{Holder: "app-k0000000001", Age: 13 * time.Minute, Left: -11 * time.Minute}}
+	check.Equal(t, "until the end of its minimum hold", kept.HeldFor(), 2*time.Minute)
+	busy := Lock{Row: sqllock.Row{Holder: "app-k0000000001", Age: time.Second, Left: -24 * time.Hour}}
+	check.Equal(t, "the row of a busy key", busy.HeldFor(), time.Second)
 }

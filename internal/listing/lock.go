@@ -9,8 +9,9 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/clientid"
 	"github.com/sqllock/sqllock/internal/printable"
-	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/seatkey"
 )
 
 // A Lock is a row as it is shown.
@@ -30,7 +31,7 @@ type Lock struct {
 // Name returns the key, "permit 0 of render" for a seat, or the LOCK_KEY of a lock whose key is not known. It is safe to show.
 func (l Lock) Name() string {
 	if l.Seat.Key != "" {
-		return printable.Text(l.Seat.Kind + " " + l.Seat.Number + " of " + l.Seat.Key)
+		return printable.Text(seatkey.Name(l.Seat.Kind, l.Seat.Number, l.Seat.Key))
 	}
 	if l.Key != "" {
 		return printable.Text(l.Key)
@@ -47,13 +48,13 @@ func (l Lock) HeldBy() string {
 var States = []string{"held", "kept", "expired", "finished"}
 
 // State returns "held"; "kept" if the holder has finished and the lock stays taken for the rest of its minimum
-// hold; "expired" if the holder has not renewed or released it; or "finished" if the row was kept, and the minimum
-// hold is over.
+// hold; "expired" if the holder has not renewed or released it; or "finished" if the row was kept and is
+// free: its minimum hold is over, or it is that of a busy key.
 func (l Lock) State() string {
-	switch kept := l.Kept(); {
-	case kept && l.Expired():
+	switch {
+	case l.Released():
 		return "finished"
-	case kept:
+	case l.Kept():
 		return "kept"
 	case l.Expired():
 		return "expired"
@@ -73,22 +74,20 @@ func (l Lock) After(passed time.Duration) Lock {
 	return l
 }
 
-// HeldFor returns how long the lock has been held, or was held until its lease ended.
+// HeldFor returns how long the lock has been held, or was held until its lease ended. The row of a busy key does not tell when
+// it was released, since it is given an end long before that: for such a row it is the time since the lock was acquired.
 func (l Lock) HeldFor() time.Duration {
-	if l.Expired() {
-		return max(l.Age+l.Left, 0)
+	if held := l.Age + l.Left; l.Expired() && (held >= 0 || !l.Released()) {
+		return max(held, 0)
 	}
 	return l.Age
 }
 
-// acquisition is how a CLIENT_ID of sqllock ends: with the number of the acquisition.
-var acquisition = regexp.MustCompile(`^(.+)-([0-9a-f]{11}|k[0-9a-f]{10})$`)
-
 // Holder divides the CLIENT_ID of a row into the client and the number of its acquisition, which
 // is "" in the rows of Spring.
 func (l Lock) Holder() (client, number string) {
-	if parts := acquisition.FindStringSubmatch(l.Row.Holder); parts != nil {
-		return parts[1], parts[2]
+	if client, number, ok := clientid.Split(l.Row.Holder); ok {
+		return client, number
 	}
 	return l.Row.Holder, ""
 }
@@ -119,7 +118,7 @@ func Named(rows []sqllock.Row, names map[string]string) []Lock {
 			key = row.LockKey
 		}
 		seat := seatOf(row.LockKey, key, names)
-		if seat.Kind == seats.Permit {
+		if seat.Kind == seatkey.Permit {
 			if _, counted := totals[seat.Of]; !counted {
 				totals[seat.Of] = permits(seat.Of, names)
 			}

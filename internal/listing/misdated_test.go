@@ -57,6 +57,63 @@ func TestBehind(t *testing.T) {
 	}
 }
 
+func TestZoned(t *testing.T) {
+	t.Parallel()
+	const lease = 30 * time.Second
+	row := func(holder string, sinceItsEnd time.Duration) sqllock.Row {
+		return sqllock.Row{LockKey: "k", Holder: holder, Age: sinceItsEnd + lease, Left: -sinceItsEnd}
+	}
+	for name, c := range map[string]struct {
+		row sqllock.Row
+		by  time.Duration
+	}{
+		"it is held":                    {row(javas, -time.Second), 0},
+		"it has just expired":           {row(javas, time.Second), 0},
+		"held five hours ago":           {row(javas, 5*time.Hour-20*time.Second), 5 * time.Hour},
+		"held five hours and a half":    {row(javas, 5*time.Hour+30*time.Minute-time.Second), 5*time.Hour + 30*time.Minute},
+		"expired five hours ago":        {row(javas, 5*time.Hour+time.Second), 0},
+		"not yet held five hours ago":   {row(javas, 5*time.Hour-31*time.Second), 0},
+		"held days ago":                 {row(javas, 48*time.Hour-20*time.Second), 0},
+		"a lease of an hour":            {sqllock.Row{Holder: javas, Age: 6*time.Hour - time.Minute, Left: time.Minute - 5*time.Hour}, 0},
+		"our own":                       {row(ours, 5*time.Hour-20*time.Second), 0},
+		"an end before the begin of it": {sqllock.Row{Holder: javas, Age: time.Second, Left: -5 * time.Hour}, 0},
+	} {
+		if got, by := listing.Zoned([]sqllock.Row{c.row}); by != c.by || (len(got) > 0) != (c.by > 0) {
+			t.Errorf("%s: %+v by %v", name, got, by)
+		}
+	}
+}
+
+func TestWhole(t *testing.T) {
+	t.Parallel()
+	at := func(holder string, ages ...time.Duration) (rows []sqllock.Row) {
+		for _, age := range ages {
+			rows = append(rows, sqllock.Row{Holder: holder, Age: age})
+		}
+		return rows
+	}
+	const fraction = 123456 * time.Microsecond
+	for name, c := range map[string]struct {
+		rows []sqllock.Row
+		want int
+	}{
+		"none":                    {nil, 0},
+		"one":                     {at(javas, fraction), 0},
+		"two":                     {at(javas, time.Second+fraction, 3*time.Second+fraction), 2},
+		"two of one instant":      {at(javas, time.Second+fraction, time.Second+fraction), 0},
+		"one is in the future":    {at(javas, fraction-time.Second, 3*time.Second+fraction), 2},
+		"all fractions differ":    {at(javas, time.Second, 2*time.Second+fraction, 4*time.Second+2*fraction), 0},
+		"most have fractions":     {append(at(javas, time.Second, 2*time.Second), at(javas, fraction, 2*fraction, 3*fraction)...), 0},
+		"half of them have":       {append(at(javas, time.Second, 2*time.Second), at(javas, fraction, 2*fraction)...), 2},
+		"our own do not count":    {append(at(javas, time.Second, 2*time.Second), at(ours, fraction, 2*fraction, 3*fraction)...), 2},
+		"our own are no evidence": {at(ours, time.Second, 2*time.Second), 0},
+	} {
+		if got := listing.Whole(c.rows); len(got) != c.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestHasOthers(t *testing.T) {
 	t.Parallel()
 	for holder, want := range map[string]bool{ours: false, javas: true, "": true} {

@@ -19,7 +19,7 @@ func ReadTTLs(ctx context.Context, r *sqllock.Repository, locks []Lock) {
 			rows[i].Holder = "" // nobody renews it
 		}
 	}
-	for i, ttl := range engine.TableOf(r).TTLs(ctx, rows) {
+	for i, ttl := range engine.TableOf(r).Names.TTLs(ctx, rows) {
 		locks[i].TTL = ttl
 	}
 }

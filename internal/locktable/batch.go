@@ -9,6 +9,7 @@ import (
 
 	"github.com/sqllock/sqllock/internal/batch"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/expiring"
 )
 
@@ -27,7 +28,7 @@ const (
 var errRetryAlone = errors.New("send it alone")
 
 // A batched verb is sent for one row, or for many at once. Calls that arrive while a batch is under way make the next
-// one. It is the only place where the two meet.
+// one. Only here are the statement for one row and that for many chosen between.
 //
 // Acquisitions and releases are batched apart: a release reads, and two transactions that do both give each other
 // serialization failures.
@@ -36,31 +37,32 @@ type batched[V any] struct {
 	// of rows that it leaves out.
 	one  func(context.Context, Claim) batch.Outcome[V]
 	many func(context.Context, []Claim, []batch.Outcome[V])
-	// onLeave counts a claim whose caller leaves before the answer, and onLate gets its outcome.
-	onLeave func()
-	onLate  func(Claim, batch.Outcome[V])
+	// onLeave counts a claim whose caller leaves before the answer. What it returns gets the outcome.
+	onLeave func(Claim) (onLate func(batch.Outcome[V]))
 	// blocked, unless it is nil, has the keys whose rows were found pinned lately: in a batch they would delay the others. It is
 	// nil if many passes over pinned rows.
 	blocked *expiring.Map[string, struct{}]
 
-	errors   classifier
-	policy   policy                   // of the verb
-	patience time.Duration            // of the table
-	batcher  *batch.Batcher[Claim, V] // nil if batching is disabled
-	limiter  *limiter                 // for statements that a batch has left out
+	server  dbcall.Server
+	policy  dbcall.Policy            // of the verb
+	timeout time.Duration            // of a batch
+	batcher *batch.Batcher[Claim, V] // nil if batching is disabled
+	limiter *dbcall.Limiter          // for statements that a batch has left out
 }
 
 // makeBatcher makes what batches the calls.
 func (b *batched[V]) makeBatcher(keepsValues *atomic.Bool) {
-	b.limiter = newLimiter(maxAlone)
+	b.limiter = dbcall.NewLimiter(maxAlone)
 	b.batcher = batch.New(batch.Settings[Claim, V]{
 		One: b.one, Many: b.many, KeepsValues: keepsValues.Load,
-		Key:     func(c Claim) string { return c.LockKey },
-		OnLeave: func(Claim) { b.onLeave() },
-		OnLate:  func(c Claim, o batch.Outcome[V]) { go b.onLate(c, o) },
-		Max:     maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: b.patience, Grace: bounded.Grace,
-		TimedOut: batch.Outcome[V]{Err: fmt.Errorf("%w for %v", bounded.ErrNoAnswer, b.patience), Unknown: true},
-		IsFinal:  func(err error) bool { return errors.Is(err, errRetryAlone) || b.errors.isRefusal(err) },
+		Key: func(c Claim) string { return c.LockKey },
+		OnLeave: func(c Claim) func(batch.Outcome[V]) {
+			onLate := b.onLeave(c)
+			return func(o batch.Outcome[V]) { go onLate(o) }
+		},
+		Max: maxBatch, Lanes: maxLanes, SlowAfter: batchSlowAfter, Timeout: b.timeout, Grace: bounded.Grace,
+		TimedOut: batch.Outcome[V]{Err: fmt.Errorf("%w for %v", bounded.ErrNoAnswer, b.timeout), Unknown: true},
+		IsFinal:  func(err error) bool { return errors.Is(err, errRetryAlone) || b.server.IsNotNow(err) },
 	})
 }
 
@@ -78,14 +80,14 @@ func (b *batched[V]) do(ctx context.Context, c Claim) batch.Outcome[V] {
 	if !errors.Is(o.Err, errRetryAlone) {
 		return o
 	}
-	if err := b.limiter.take(ctx); err != nil {
+	if err := b.limiter.Take(ctx); err != nil {
 		o.Err = err
 		return o
 	}
-	c.resent = c.resent || o.Resent || o.Unknown
+	c.Resent = c.Resent || o.Resent || o.Unknown
 	got := b.alone(ctx, c)
-	b.limiter.cancel(got.Err)
-	if b.blocked != nil && b.errors.isBlocked(got.Err) {
+	b.limiter.Done(got.Err)
+	if b.blocked != nil && b.server.IsBlocked(got.Err) {
 		b.blocked.Put(c.LockKey, time.Now().Add(blockedFor), func(struct{}) struct{} { return struct{}{} })
 	}
 	got.Unknown, got.Resent = got.Unknown || o.Unknown, got.Resent || o.Resent
@@ -98,16 +100,14 @@ func (b *batched[V]) alone(ctx context.Context, c Claim) batch.Outcome[V] {
 		o := b.one(ctx, c)
 		return o, o.Err
 	}
-	counted := make(chan struct{})
-	got, err := await(ctx, b.policy.limit(c.TTL, b.patience), send, func(late batch.Outcome[V], _ error) {
-		<-counted
-		b.onLate(c, late)
+	left := make(chan func(batch.Outcome[V]), 1)
+	got, err := dbcall.Await(ctx, b.policy.Limit(c.TTL, b.timeout), send, func(late batch.Outcome[V], _ error) {
+		(<-left)(late)
 	})
 	got.Err = err
 	if errors.Is(err, bounded.ErrNoAnswer) {
 		got.Unknown = true
-		b.onLeave()
-		close(counted)
+		left <- b.onLeave(c)
 	}
 	return got
 }

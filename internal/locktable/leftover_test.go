@@ -8,9 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/batch"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/dbcall"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -22,7 +23,7 @@ func TestLeftover_ALateRefusal(t *testing.T) {
 		t.Run(fmt.Sprint("sent before: ", resent), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				table := &Table{}
+				table := unopened(dbcall.Server{})
 				refuse := make(chan struct{})
 				attempts := 0
 				acquires := batched[Result]{
@@ -33,7 +34,7 @@ func TestLeftover_ALateRefusal(t *testing.T) {
 						<-refuse
 						return batch.Outcome[Result]{}
 					},
-					policy: acquiring, patience: batchTimeout, onLeave: table.inFlight.add, onLate: table.cleanUpLate,
+					policy: acquiring, timeout: batchTimeout, onLeave: table.Leftovers.leaveAcquisition,
 				}
 				acquires.makeBatcher(&table.keepsValues)
 				c := Claim{LockKey: "k", Holder: "mine", TTL: time.Hour}
@@ -42,10 +43,10 @@ func TestLeftover_ALateRefusal(t *testing.T) {
 				if o := acquires.do(ctx, c); !errors.Is(o.Err, bounded.ErrNoAnswer) || !o.Unknown || o.Resent != resent {
 					t.Errorf("outcome %+v", o)
 				}
-				table.AddLeftover(c) // its caller cleans up
+				table.Leftovers.Add(c) // its caller cleans up
 				close(refuse)
 				synctest.Wait()
-				check.Equal(t, "it is a leftover", table.IsLeftover(Row{LockKey: "k", Holder: "mine"}), resent)
+				check.Equal(t, "it is a leftover", table.Leftovers.Includes(Row{LockKey: "k", Holder: "mine"}), resent)
 			})
 		})
 	}
@@ -62,20 +63,20 @@ func TestLeftover_UntilItIsGone(t *testing.T) {
 	}{
 		"deleted":   {deleted: true},
 		"not there": {lasts: ttl},
-		"refused":   {err: &Error{Kind: Failed}, lasts: ttl},
-		"no answer": {err: &Error{Kind: NoAnswer}, lasts: ttl * 3 / 2},
-		"cut short": {err: &Error{Kind: Ended}, lasts: ttl * 3 / 2},
-		"pinned":    {err: &Error{Kind: PinnedRow}, lasts: ttl * 3 / 2},
+		"refused":   {err: &dbcall.Error{Kind: dbcall.Failed}, lasts: ttl},
+		"no answer": {err: &dbcall.Error{Kind: dbcall.NoAnswer}, lasts: ttl * 3 / 2},
+		"cut short": {err: &dbcall.Error{Kind: dbcall.Ended}, lasts: ttl * 3 / 2},
+		"pinned":    {err: &dbcall.Error{Kind: dbcall.PinnedRow}, lasts: ttl * 3 / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				table, c := &Table{}, Claim{LockKey: "k", Holder: "mine", TTL: ttl}
+				table, c := unopened(dbcall.Server{}), Claim{LockKey: "k", Holder: "mine", TTL: ttl}
 				began := time.Now()
-				table.AddLeftover(c)
+				table.Leftovers.Add(c)
 				time.Sleep(ttl / 2)
-				table.noteDiscarded(Claim{LockKey: "k", Holder: "mine"}, test.deleted, test.err)
-				for table.IsLeftover(Row{LockKey: "k", Holder: "mine"}) {
+				table.Leftovers.noteDiscarded(Claim{LockKey: "k", Holder: "mine"}, test.deleted, test.err)
+				for table.Leftovers.Includes(Row{LockKey: "k", Holder: "mine"}) {
 					time.Sleep(time.Second)
 				}
 				if got := time.Since(began); test.lasts != 0 && got != test.lasts || test.lasts == 0 && got != ttl/2 {
@@ -100,31 +101,31 @@ func TestLeftover_IsMetOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				table, old := &Table{}, Claim{LockKey: "k", Holder: "old", TTL: time.Hour}
-				table.AddLeftover(old)
+				table, old := unopened(dbcall.Server{}), Claim{LockKey: "k", Holder: "old", TTL: time.Hour}
+				table.Leftovers.Add(old)
 				attempts := 0
-				table.acquires = batched[Result]{
+				table.Acquisitions.plain = batched[Result]{
 					one: func(context.Context, Claim) batch.Outcome[Result] {
 						if attempts++; attempts == 1 && test.gone { // an expired row spares the read
 							return batch.Outcome[Result]{Value: Result{Row: Row{LockKey: "k", Holder: "another", Left: -1}}}
 						}
 						if test.goneSince {
-							table.leftovers.Take(old.id())
+							table.Leftovers.claims.Take(old.ID())
 						}
 						if attempts == 1 || test.metAgain {
 							return batch.Outcome[Result]{Value: Result{Row: Row{LockKey: "k", Holder: "old", Left: time.Hour}}}
 						}
 						return batch.Outcome[Result]{Value: Result{Acquired: true}}
 					},
-					policy: acquiring, patience: batchTimeout,
+					policy: acquiring, timeout: batchTimeout,
 				}
-				table.acquires.makeBatcher(&table.keepsValues)
-				table.releases = batched[bool]{
+				table.Acquisitions.plain.makeBatcher(&table.keepsValues)
+				table.Releases.deletes = batched[bool]{
 					one:    func(context.Context, Claim) batch.Outcome[bool] { return batch.Outcome[bool]{Value: test.deleted} },
-					policy: releasing, patience: batchTimeout,
+					policy: releasing, timeout: batchTimeout,
 				}
-				table.releases.makeBatcher(&table.keepsValues)
-				got, err := table.Acquire(t.Context(), Claim{LockKey: "k", Holder: "new", TTL: time.Minute})
+				table.Releases.deletes.makeBatcher(&table.keepsValues)
+				got, err := table.Acquisitions.Acquire(t.Context(), Claim{LockKey: "k", Holder: "new", TTL: time.Minute})
 				check.Must(t, err)
 				check.Equal(t, "acquired", got.Acquired, !test.metAgain)
 				check.Equal(t, "attempts", attempts, 2)
@@ -139,26 +140,49 @@ func TestLeftover_ErrorIsThatOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		errRefused := errors.New("refused")
-		table := &Table{errors: func(error) dialect.Class { return dialect.Unknown }}
-		table.AddLeftover(Claim{LockKey: "k", Holder: "old", TTL: time.Hour})
-		table.acquires = batched[Result]{
+		table := unopened(dbcall.Server{Classify: func(error) sqltext.Class { return sqltext.Unknown }})
+		table.Leftovers.Add(Claim{LockKey: "k", Holder: "old", TTL: time.Hour})
+		table.Acquisitions.plain = batched[Result]{
 			one: func(context.Context, Claim) batch.Outcome[Result] {
 				return batch.Outcome[Result]{Value: Result{Row: Row{LockKey: "k", Holder: "old", Left: time.Hour}}}
 			},
-			policy: acquiring, patience: batchTimeout,
+			policy: acquiring, timeout: batchTimeout,
 		}
-		table.acquires.makeBatcher(&table.keepsValues)
-		table.releases = batched[bool]{
+		table.Acquisitions.plain.makeBatcher(&table.keepsValues)
+		table.Releases.deletes = batched[bool]{
 			one: func(context.Context, Claim) batch.Outcome[bool] {
 				return batch.Outcome[bool]{Err: errRefused}
 			},
-			policy: releasing, patience: batchTimeout,
+			policy: releasing, timeout: batchTimeout,
 		}
-		table.releases.makeBatcher(&table.keepsValues)
-		_, err := table.Acquire(t.Context(), Claim{LockKey: "k", Holder: "new", TTL: time.Hour})
-		var e *Error
-		if !errors.As(err, &e) || e.Op != "acquire" || e.Kind != Failed || !errors.Is(err, errRefused) {
+		table.Releases.deletes.makeBatcher(&table.keepsValues)
+		_, err := table.Acquisitions.Acquire(t.Context(), Claim{LockKey: "k", Holder: "new", TTL: time.Hour})
+		var e *dbcall.Error
+		if !errors.As(err, &e) || e.Op != "acquire" || e.Kind != dbcall.Failed || !errors.Is(err, errRefused) {
 			t.Errorf("%#v", err)
 		}
+	})
+}
+
+// A wait is for those that have begun before it: others may begin and end all the time.
+func TestInFlight_OthersThatBeginLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var f inFlight
+		one, two := f.begin(), f.begin()
+		waited := make(chan error, 1)
+		go func() { waited <- f.wait(t.Context()) }()
+		synctest.Wait()
+		later := f.begin()
+		f.begin()()
+		two()
+		synctest.Wait()
+		if len(waited) != 0 {
+			t.Error("did not wait for one of them")
+		}
+		one()
+		check.Must(t, <-waited)
+		later()
+		check.Must(t, f.wait(t.Context()))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/sqllock/sqllock/internal/batch"
+	"github.com/sqllock/sqllock/internal/stmt"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -59,7 +60,7 @@ func TestAJointLockInTwoMessages(t *testing.T) {
 			if test.again {
 				send("mine", "COMMIT", nil)
 			}
-			got := table.acquireJoint(t.Context(), Claim{LockKey: "a", More: []string{"b"}, Holder: "mine", TTL: time.Minute})
+			got := table.Acquisitions.sender.acquireJoint(t.Context(), Claim{LockKey: "a", More: []string{"b"}, Holder: "mine", TTL: time.Minute})
 			check.Is(t, got.Err, test.want.Err)
 			if got.Err = test.want.Err; got != test.want {
 				t.Errorf("%+v, want %+v", got, test.want)
@@ -82,7 +83,7 @@ func TestAReleaseInOneMessage(t *testing.T) {
 			mock.ExpectExec("DELETE").WillReturnResult(driver.RowsAffected(1))
 			mock.ExpectCommit()
 		}
-		gone, resent, err := table.deleteMany(t.Context(), together(Claim{LockKey: "a", More: []string{"b"}, Holder: "mine"}.each()))
+		gone, resent, err := table.deleteMany(t.Context(), stmt.Together(Claim{LockKey: "a", More: []string{"b"}, Holder: "mine"}.Each()))
 		if len(gone) != want || resent || err != nil {
 			t.Errorf("%v, %t, %v", gone, resent, err)
 		}
@@ -98,7 +99,7 @@ func TestADividedStatementThatIsRepeated(t *testing.T) {
 	columns := []string{"LOCK_KEY", "CLIENT_ID"}
 	opened := func() (*Table, sqlmock.Sqlmock) {
 		table, _, mock := mockedSequence(t)
-		table.statements.releaseAll.message, table.statements.keepAll.message = statement{}, statement{}
+		table.statements.DeleteAll.Message, table.statements.KeepAll.Message = stmt.Statement{}, stmt.Statement{}
 		return table, mock
 	}
 	begin := func(mock sqlmock.Sqlmock, picked ...string) {
@@ -144,7 +145,7 @@ func TestADividedStatementThatIsRepeated(t *testing.T) {
 	change(mock, "DELETE", nil)
 	mock.ExpectQuery("^SELECT REGION").WillReturnRows(found())
 	mock.ExpectQuery("^SELECT REGION").WillReturnRows(found())
-	if released, err := table.Release(t.Context(), c); !released || err != nil {
+	if released, err := table.Releases.Release(t.Context(), c); !released || err != nil {
 		t.Errorf("released %t, %v", released, err)
 	}
 	check.Must(t, mock.ExpectationsWereMet())
@@ -158,7 +159,7 @@ func TestADividedStatementThatIsRepeated(t *testing.T) {
 	held := sqlmock.NewRows(columns).AddRow("a", "next")
 	mock.ExpectQuery("SELECT LOCK_KEY, CLIENT_ID").WillReturnRows(held)
 	mock.ExpectQuery("SELECT LOCK_KEY, CLIENT_ID").WillReturnRows(sqlmock.NewRows(columns).AddRow("b", "next"))
-	if kept, err := table.KeepAll(t.Context(), []Claim{c}, time.Second); err != nil || !kept[0] {
+	if kept, err := table.Releases.KeepAll(t.Context(), []Claim{c}, time.Second); err != nil || !kept[0] {
 		t.Errorf("kept %v, %v", kept, err)
 	}
 	check.Must(t, mock.ExpectationsWereMet())

@@ -3,10 +3,20 @@ package locktable
 import (
 	"context"
 	"database/sql"
+	"sync"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/dbcall"
+	"github.com/sqllock/sqllock/internal/stmt"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
+
+// pins find out which transactions have rows locked.
+type pins struct {
+	*database
+
+	soon sync.Mutex // while PinSoon asks
+}
 
 // A Pin is an open transaction that has a row locked.
 type Pin struct {
@@ -32,34 +42,34 @@ const (
 
 // Pin returns which transaction has the row of a key locked, as far as the server tells this user.
 // It is slow: it is for what a person reads.
-func (t *Table) Pin(ctx context.Context, lockKey string) (pin Pin, ok bool) {
-	return t.askForPin(ctx, pinTimeout, func(ctx context.Context) (Pin, error) { return t.pin(ctx, lockKey) })
+func (p *pins) Pin(ctx context.Context, lockKey string) (pin Pin, ok bool) {
+	return p.askForPin(ctx, pinTimeout, func(ctx context.Context) (Pin, error) { return p.pin(ctx, lockKey) })
 }
 
 // PinSoon is Pin for the error of a call that locks: it gives up soon, and only one caller at a time is answered.
-func (t *Table) PinSoon(ctx context.Context, lockKey string) (pin Pin, ok bool) {
-	return t.askForPin(ctx, soonTimeout, func(ctx context.Context) (Pin, error) {
-		if !t.pinSoon.TryLock() {
+func (p *pins) PinSoon(ctx context.Context, lockKey string) (pin Pin, ok bool) {
+	return p.askForPin(ctx, soonTimeout, func(ctx context.Context) (Pin, error) {
+		if !p.soon.TryLock() {
 			return Pin{}, nil
 		}
-		defer t.pinSoon.Unlock() // when its connection is free again, however long that takes
-		return t.pin(ctx, lockKey)
+		defer p.soon.Unlock() // when its connection is free again, however long that takes
+		return p.pin(ctx, lockKey)
 	})
 }
 
-func (t *Table) askForPin(ctx context.Context, limit time.Duration, send func(context.Context) (Pin, error)) (Pin, bool) {
-	if t.statements.pin.text == "" {
+func (p *pins) askForPin(ctx context.Context, limit time.Duration, send func(context.Context) (Pin, error)) (Pin, bool) {
+	if p.statements.Pin.Text == "" {
 		return Pin{}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, max(limit, t.patience))
+	ctx, cancel := context.WithTimeout(ctx, max(limit, p.server.TestPatience))
 	defer cancel()
-	pin, err := callAlone(ctx, t, reading, 0, send, nil)
+	pin, err := dbcall.CallInTime(ctx, p.server, reading, 0, send, nil)
 	return pin, err == nil && pin != (Pin{})
 }
 
-func (t *Table) pin(ctx context.Context, lockKey string) (Pin, error) {
-	return transaction.On(ctx, t.pool, func(conn *sql.Conn) (pin Pin, err error) {
-		err = queryFirst(ctx, conn, t.statements.pin, values{Claim: Claim{LockKey: lockKey}}, func(rows *sql.Rows) error {
+func (p *pins) pin(ctx context.Context, lockKey string) (Pin, error) {
+	return transaction.On(ctx, p.pool, func(conn *sql.Conn) (pin Pin, err error) {
+		err = stmt.QueryFirst(ctx, conn, p.statements.Pin, stmt.Values{Claim: Claim{LockKey: lockKey}}, func(rows *sql.Rows) error {
 			var since int64
 			err := rows.Scan(&pin.Session, &since)
 			pin.Since = time.Duration(since) * time.Microsecond

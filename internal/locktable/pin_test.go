@@ -21,17 +21,17 @@ func TestPinSoon(t *testing.T) {
 		mock.ExpectQuery("INNODB_TRX").WillReturnRows(sqlmock.NewRows([]string{"session", "since"}).AddRow("session 1", 2))
 		other := table.pool.Try()
 		for other.Next(t.Context()) {
-			if pin, ok := table.PinSoon(t.Context(), "k"); ok {
+			if pin, ok := table.Pins.PinSoon(t.Context(), "k"); ok {
 				t.Errorf("%+v by the last connection", pin)
 			}
 		}
 		synctest.Wait()
-		table.pinSoon.Lock()
-		if pin, ok := table.PinSoon(t.Context(), "k"); ok {
+		table.Pins.soon.Lock()
+		if pin, ok := table.Pins.PinSoon(t.Context(), "k"); ok {
 			t.Errorf("%+v while another is asked for", pin)
 		}
-		table.pinSoon.Unlock()
-		if pin, ok := table.PinSoon(t.Context(), "k"); !ok || pin.Session != "session 1" {
+		table.Pins.soon.Unlock()
+		if pin, ok := table.Pins.PinSoon(t.Context(), "k"); !ok || pin.Session != "session 1" {
 			t.Errorf("%+v", pin)
 		}
 		check.Must(t, errors.Join(other.Err, mock.ExpectationsWereMet()))

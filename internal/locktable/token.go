@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/jitter"
+	"github.com/sqllock/sqllock/internal/stmt"
 )
 
 // TokensPerAcquisition is how many fencing tokens lie between two numbers that the database gave: one for each holder
@@ -61,9 +62,9 @@ func trimBefore(token int64) int64 { return token/TokensPerAcquisition - trimEve
 // draw draws a fencing token by a statement of its own, after the acquire statement, for the owner of the row alone.
 // Only the owner draws, so the tokens of one key are drawn in the order of its holders: also outside of a
 // transaction, because a lease that is over before the answer comes is none.
-func (t *Table) draw(ctx context.Context, db executor, v values) (token int64, acquired bool, err error) {
-	s := t.statements.draw
-	result, err := db.ExecContext(ctx, s.text, s.args(v)...)
+func (a *sender) draw(ctx context.Context, db stmt.Executor, v stmt.Values) (token int64, acquired bool, err error) {
+	s := a.statements.Draw
+	result, err := db.ExecContext(ctx, s.Text, s.Args(v)...)
 	if err != nil {
 		return 0, false, err
 	}
@@ -71,7 +72,7 @@ func (t *Table) draw(ctx context.Context, db executor, v values) (token int64, a
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return 0, false, err
 	}
-	token, err = t.tokens.inserted(result)
+	token, err = a.tokens.inserted(result)
 	return token, err == nil, err
 }
 
@@ -80,22 +81,24 @@ const trimTimeout = time.Second
 
 // countToken keeps the table that tokens are drawn from small. The statement for that runs in the background.
 // WaitInFlight waits for it.
-func (t *Table) countToken(token int64) {
-	if t.statements.trim.text != "" && t.tokens.drawn.Add(1)%trimEvery == 0 {
-		t.inFlight.add()
-		go t.trim(token)
+func (a *sender) countToken(token int64) {
+	if a.statements.Trim.Text != "" && a.tokens.drawn.Add(1)%trimEvery == 0 {
+		done := a.inFlight.begin()
+		go func() {
+			defer done()
+			a.trim(token)
+		}()
 	}
 }
 
-func (t *Table) trim(token int64) {
-	defer t.inFlight.done()
+func (a *sender) trim(token int64) {
 	ctx, cancel := context.WithTimeout(context.Background(), trimTimeout)
 	defer cancel()
 	// The lock is acquired: what is left in that table does not concern its holder.
 	_, _ = bounded.Do(ctx, bounded.Grace, func() (int64, error) {
-		try, n := t.pool.Try(), int64(0)
+		try, n := a.pool.Try(), int64(0)
 		for try.Next(ctx) {
-			n, try.Err = exec(ctx, try.Conn, t.statements.trim, values{token: trimBefore(token)})
+			n, try.Err = stmt.Exec(ctx, try.Conn, a.statements.Trim, stmt.Values{Token: trimBefore(token)})
 		}
 		return n, try.Err
 	}, nil)

@@ -4,22 +4,22 @@ package lru
 import "time"
 
 // A Cache keeps a value for each key. It keeps at most as many as its capacity, unless
-// more are in use: a value that is pinned is not in the list from which values are
+// more are in use: a value that is in use is not in the list from which values are
 // evicted. The zero value of Cache has no room; see [New]. A Cache is not safe for
 // concurrent use.
 type Cache[K comparable, V any] struct {
 	capacity int
 	created  time.Time
 	items    map[K]*item[K, V]
-	unused   item[K, V] // the root of a ring of items without pins; next is the least recently used
+	unused   item[K, V] // the root of a ring of items that are not in use; next is the least recently used
 }
 
 type item[K comparable, V any] struct {
 	value      V
 	key        K
-	pins       int
+	uses       int
 	lastUsed   time.Duration // since Cache.created
-	prev, next *item[K, V]   // in the ring of unused items, or nil while there are pins
+	prev, next *item[K, V]   // in the ring of unused items, or nil while it is in use
 }
 
 // New returns an empty cache.
@@ -41,7 +41,7 @@ func (c *Cache[K, V]) Get(key K) *V {
 	if i == nil {
 		return nil
 	}
-	if i.pins == 0 {
+	if i.uses == 0 {
 		i.unlink()
 		c.link(i)
 	}
@@ -62,26 +62,26 @@ func (c *Cache[K, V]) Add(key K) *V {
 	return &i.value
 }
 
-// Pin marks the value of key as in use, until Unpin has been called as often, and returns it. It returns nil if there is
+// Retain marks the value of key as in use, until Drop has been called as often, and returns it. It returns nil if there is
 // none.
-func (c *Cache[K, V]) Pin(key K) *V {
+func (c *Cache[K, V]) Retain(key K) *V {
 	i := c.items[key]
 	if i == nil {
 		return nil
 	}
-	if i.pins == 0 {
+	if i.uses == 0 {
 		i.unlink()
 	}
-	i.pins++
+	i.uses++
 	return &i.value
 }
 
-// Unpin takes back one Pin. A value that is unused then may be evicted, at once if there
+// Drop takes back one Retain. A value that is unused then may be evicted, at once if there
 // are more values than the capacity.
-func (c *Cache[K, V]) Unpin(key K) {
+func (c *Cache[K, V]) Drop(key K) {
 	i := c.items[key]
-	i.pins--
-	if i.pins == 0 {
+	i.uses--
+	if i.uses == 0 {
 		c.link(i)
 		if len(c.items) > c.capacity {
 			c.evictTo(c.capacity)

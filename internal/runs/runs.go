@@ -14,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/names"
 )
 
 // patience limits how long a release, or a call that is skipped, waits for what is written.
@@ -125,12 +126,12 @@ func Skip(ctx context.Context, registry *sqllock.Registry, key string, n int64) 
 }
 
 // noting returns where notes about key go. process is this one, or "" if nothing is to be written.
-func noting(registry *sqllock.Registry, key string) (table *locktable.Table, lockKey, process string) {
+func noting(registry *sqllock.Registry, key string) (table *names.Table, lockKey, process string) {
 	lockKey, err := registry.Repository().LockKey(key)
 	if err != nil {
 		return nil, "", ""
 	}
-	return engine.TableOf(registry.Repository()), lockKey, engine.LocksOf(registry).ProcessName()
+	return engine.TableOf(registry.Repository()).Names, lockKey, engine.LocksOf(registry).ProcessName()
 }
 
 // text returns the record as it is written. One that does not fit loses the application, the process, and the end of the key.
@@ -144,17 +145,17 @@ func (r *record) text() (text string) {
 	} {
 		shorten()
 		encoded, _ := json.Marshal(r) // it has only what JSON has, too
-		if text = string(encoded); locktable.NameFits(text) {
+		if text = string(encoded); names.Fits(text) {
 			break
 		}
 	}
 	return text
 }
 
-// Read returns what is known of all jobs, of every region. It reports whether the table of names could be read.
-func Read(ctx context.Context, repository *sqllock.Repository) ([]Run, bool) {
-	table := engine.TableOf(repository)
-	notes, ok := table.Runs(ctx)
+// Read returns what is known of all jobs, of every region. Its error says why the table was not read.
+func Read(ctx context.Context, repository *sqllock.Repository) ([]Run, error) {
+	table := engine.TableOf(repository).Names
+	notes, err := table.Runs(ctx)
 	runs := make([]Run, len(notes))
 	var skipped []locktable.Row // no run has said what their keys are
 	for i, note := range notes {
@@ -162,13 +163,13 @@ func Read(ctx context.Context, repository *sqllock.Repository) ([]Run, bool) {
 			skipped = append(skipped, locktable.Row{Region: note.Region, LockKey: note.LockKey})
 		}
 	}
-	names := table.NamesOf(ctx, skipped)
+	named := table.Of(ctx, skipped)
 	for i, run := range runs {
 		if run.Key == "" {
-			runs[i].Key = names.Key(locktable.Row{Region: run.Region, LockKey: run.LockKey})
+			runs[i].Key = named.Key(locktable.Row{Region: run.Region, LockKey: run.LockKey})
 		}
 	}
-	return runs, ok
+	return runs, err
 }
 
 // Of returns what is known of the job with a key, or the zero value.
@@ -177,22 +178,20 @@ func Of(ctx context.Context, repository *sqllock.Repository, key string) (run Ru
 	if err != nil {
 		return Run{}, false
 	}
-	note, _ := engine.TableOf(repository).RunOf(ctx, lockKey)
-	return runOf(note), note != locktable.RunNote{}
+	note, _ := engine.TableOf(repository).Names.RunOf(ctx, lockKey)
+	return runOf(note), note != names.RunNote{}
 }
 
-// Forget deletes what is known of the job with a key, in the region of the repository. known is whether there was anything,
-// and ok whether the table of names could be written.
-func Forget(ctx context.Context, repository *sqllock.Repository, key string) (known, ok bool, err error) {
+// Forget deletes what is known of the job with a key, in the region of the repository. known is whether there was anything.
+func Forget(ctx context.Context, repository *sqllock.Repository, key string) (known bool, err error) {
 	lockKey, err := repository.LockKey(key)
 	if err != nil {
-		return false, false, err
+		return false, err
 	}
-	known, ok = engine.TableOf(repository).ForgetRuns(ctx, lockKey)
-	return known, ok, nil
+	return engine.TableOf(repository).Names.ForgetRuns(ctx, lockKey)
 }
 
-func runOf(note locktable.RunNote) Run {
+func runOf(note names.RunNote) Run {
 	run := Run{Region: note.Region, LockKey: note.LockKey}
 	if note.Skips > 0 {
 		run.Skips, run.Skipped = note.Skips, &note.Skipped

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/names"
 )
 
 // TestARecordFits has keys and processes that NAME cannot keep: what matters most stays.
@@ -27,7 +27,7 @@ func TestARecordFits(t *testing.T) {
 		r := record{Key: test.key, Process: sqllock.Process{Host: test.host, Application: test.application}, Runs: 1 << 40, Failures: 7}
 		text := r.text()
 		var got record
-		if err := json.Unmarshal([]byte(text), &got); err != nil || !locktable.NameFits(text) {
+		if err := json.Unmarshal([]byte(text), &got); err != nil || !names.Fits(text) {
 			t.Errorf("%s: %v, %d characters: %s", name, err, len(text), text)
 		}
 		if got.Key != test.wantKey || got.Process.Host != test.wantHost || got.Runs != 1<<40 || got.Failures != 7 {

@@ -15,7 +15,7 @@ import (
 type Occupancy struct {
 	set  *Set
 	held map[string]sqllock.Row // by key
-	over []string               // the keys of rows that had expired
+	over []string               // the keys of rows that had expired, without a release
 }
 
 // Read reads the turn, all seats and the rows of other keys by one statement. The errors are those
@@ -30,7 +30,9 @@ func (s *Set) Read(ctx context.Context, others ...string) (Occupancy, error) {
 	for key, row := range rows {
 		if row.Expired() || s.IsLeftover(row) {
 			delete(rows, key)
-			o.over = append(o.over, key)
+			if !row.Kept() { // otherwise it was released
+				o.over = append(o.over, key)
+			}
 		}
 	}
 	s.memory.note(o, ours)

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/jitter"
-	"github.com/sqllock/sqllock/internal/waits"
+	"github.com/sqllock/sqllock/internal/report"
+	"github.com/sqllock/sqllock/internal/seatkey"
 )
 
 // MaxRaces is how many times in a row a caller may choose free seats and find that others were
@@ -34,7 +32,7 @@ type Set struct {
 	keys     []string // of the seats, by number
 
 	memory  memory
-	waits   *waits.Tracker
+	waits   *report.Tracker
 	seen    atomic.Pointer[string] // the holder that a caller has found last
 	waiting atomic.Int32           // callers in [Set.InTurn]
 	freed   chan struct{}          // has a value when a lease of this set has ended in this process
@@ -53,13 +51,13 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 		return nil, err
 	}
 	s := &Set{
-		registry: registry, waits: waits.Of(registry), key: key, lockKey: lockKey, turn: TurnKey(lockKey, kind),
+		registry: registry, waits: report.TrackerOf(registry), key: key, lockKey: lockKey, turn: seatkey.Turn(lockKey, kind),
 		keys: make([]string, seats), freed: make(chan struct{}, 1), locks: engine.LocksOf(registry),
 		memory: memory{seats: make(map[string]*seat)},
 	}
 	s.request = s.locks.Request([]string{key}, []string{lockKey})
 	for i := range s.keys {
-		s.keys[i] = SeatKey(lockKey, kind, i)
+		s.keys[i] = seatkey.Seat(lockKey, kind, i)
 	}
 	if err := s.checkRows(lockKey); err != nil {
 		return nil, err
@@ -125,7 +123,7 @@ func (s *Set) isSeat(key string) bool { return slices.Contains(s.keys, key) }
 
 // Await notes that a call of ctx waits for the lock, until done is called: a long wait is reported.
 func (s *Set) Await(ctx context.Context) (done func()) {
-	return s.waits.Begin(ctx, waits.Place{Key: s.key, LockKey: s.lockKey, Seen: func(context.Context) (string, error) {
+	return s.waits.Begin(ctx, report.Place{Key: s.key, LockKey: s.lockKey, Seen: func(context.Context) (string, error) {
 		if holder := s.seen.Load(); holder != nil {
 			return *holder, nil
 		}
@@ -150,37 +148,3 @@ func Invalid(format string, args ...any) error { return failure.Invalid(format, 
 
 // isHeld reports whether err means that a lock was not acquired because it is held.
 func isHeld(err error) bool { return errors.Is(err, sqllock.ErrNotAcquired) }
-
-// The kinds of seats. A kind stands in the keys of its seats, so it must stay the same in all
-// versions.
-const (
-	Permit = "permit" // of a semaphore
-	Reader = "reader" // of a read-write lock
-)
-
-// The keys of a set begin with the LOCK_KEY of its lock and not with the key as written: all keys with
-// one LOCK_KEY are one lock, so its seats must be the same, too.
-
-// TurnKey returns the key of the turn of a set. It names the kind, so that a semaphore and a
-// read-write lock of one key do not wait for each other.
-func TurnKey(lockKey, kind string) string { return lockKey + " " + kind + " turn" }
-
-// IsTurn reports whether a key is one of [TurnKey].
-func IsTurn(key string) bool {
-	of, isTurn := strings.CutSuffix(key, " turn")
-	return isTurn && (strings.HasSuffix(of, " "+Permit) || strings.HasSuffix(of, " "+Reader))
-}
-
-// SeatKey returns the key of the seat with number i of a set.
-func SeatKey(lockKey, kind string, i int) string { return lockKey + " " + kind + " " + strconv.Itoa(i) }
-
-// ParseKey is the inverse of [SeatKey], and of [TurnKey] with the word "turn" for the number. ok is false for
-// any other key.
-func ParseKey(key string) (lockKey, kind, number string, ok bool) {
-	if parts := keyForm.FindStringSubmatch(key); parts != nil {
-		return parts[1], parts[2], parts[3], true
-	}
-	return "", "", "", false
-}
-
-var keyForm = regexp.MustCompile(`^(.+) (` + Permit + `|` + Reader + `) (turn|0|[1-9][0-9]*)$`)

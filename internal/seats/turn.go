@@ -135,9 +135,16 @@ func (s *Set) TryLock(ctx, waiting context.Context, t Terms, keys ...string) (*s
 		return nil, err
 	}
 	s.memory.try(keys)
+	returned := false
+	defer func() {
+		if !returned { // an observer has panicked
+			s.memory.tried(keys, nil)
+		}
+	}()
 	limited, cancel := context.WithCancelCause(ctx)
 	goOn := context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })
 	lease, err := t.Apply(lock).WithFair(false).TryLock(limited) // who comes first is decided by the turn
+	returned = true
 	if err != nil {
 		goOn()
 		cancel(nil)

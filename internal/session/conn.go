@@ -33,43 +33,21 @@ type conn struct {
 // ExecContext implements driver.ExecerContext.
 func (c *conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	query = c.rotation.rewrite(query)
-	result, err := c.exec(ctx, query, args)
+	result, err := c.exec(ctx, c.session, query, args)
 	if c.hasLost(err) {
 		result, err = c.session.ExecContext(ctx, query, args)
 	}
 	return result, err
 }
 
-func (c *conn) exec(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	statement, err := c.statement(ctx, c.session, query, args)
-	if err != nil {
-		return nil, err
-	}
-	if prepared, ok := statement.(driver.StmtExecContext); ok {
-		return prepared.ExecContext(ctx, args)
-	}
-	return c.session.ExecContext(ctx, query, args)
-}
-
 // QueryContext implements driver.QueryerContext.
 func (c *conn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	query = c.rotation.rewrite(query)
-	rows, err := c.query(ctx, query, args)
+	rows, err := c.query(ctx, c.session, query, args)
 	if c.hasLost(err) {
 		rows, err = c.session.QueryContext(ctx, query, args)
 	}
 	return rows, err
-}
-
-func (c *conn) query(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	statement, err := c.statement(ctx, c.session, query, args)
-	if err != nil {
-		return nil, err
-	}
-	if prepared, ok := statement.(driver.StmtQueryContext); ok {
-		return prepared.QueryContext(ctx, args)
-	}
-	return c.session.QueryContext(ctx, query, args)
 }
 
 // BeginTx implements driver.ConnBeginTx.

@@ -10,8 +10,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/dbcall"
+	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/transaction"
 )
 
@@ -45,13 +46,14 @@ func (t Target) connect(ctx context.Context, s Settings, create bool, limit int)
 	if err != nil {
 		return nil, err
 	}
-	patience := max(OpenTimeout, locktable.PatienceOf(ctx))
+	patience := max(OpenTimeout, dbcall.TestPatience(ctx))
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := t.ping(limited, db); err != nil {
+	if err := t.pingServer(limited, db); err != nil {
 		switch {
 		case ctx.Err() != nil:
 			err = context.Cause(ctx)
+		case errors.Is(err, failure.ErrInvalid): // it is another server
 		case limited.Err() != nil:
 			err = fmt.Errorf("no answer within %v: %w", patience, err)
 		}
@@ -67,7 +69,7 @@ func (t Target) open(source string, s Settings, limit int) (*sqlx.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !t.Dialect.Embedded {
+	if !sqltext.Of(t.Dialect).Embedded {
 		connector = t.rotate(connector, s)
 	}
 	db := sqlx.NewDb(sql.OpenDB(connector), t.Driver)
@@ -79,7 +81,7 @@ func (t Target) open(source string, s Settings, limit int) (*sqlx.DB, error) {
 // turns returns the pool of the sessions that wait for turns: as long as the server lets them. It connects when it is
 // used, and keeps no connection for long.
 func (t Target) turns() (*sqlx.DB, error) {
-	if t.Dialect.Turns(dialect.Names{}).Begin == "" {
+	if sqltext.Of(t.Dialect).Turns(sqltext.Names{}).Begin == "" {
 		return nil, nil
 	}
 	db, err := t.open(t.Source, Settings{}, turnSessions)
@@ -105,10 +107,11 @@ const busyPause = 50 * time.Millisecond
 // ping opens the first connection. It retries while an SQLite file is busy: the switch to WAL upgrades a read lock to
 // a write lock, and then SQLite fails at once, whatever the busy timeout is.
 func (t Target) ping(ctx context.Context, db *sqlx.DB) error {
-	pool := transaction.Pool{DB: db.DB, Dialect: &t.Dialect}
+	d := sqltext.Of(t.Dialect)
+	pool := transaction.Pool{DB: db.DB, Dialect: &d}
 	for {
 		_, err := transaction.On(ctx, pool, func(conn *sql.Conn) (none struct{}, err error) { return none, conn.PingContext(ctx) })
-		if err == nil || !t.Dialect.Embedded || t.Dialect.Classify(err) != dialect.Transient {
+		if err == nil || !d.Embedded || d.Classify(err) != sqltext.Transient {
 			return err
 		}
 		select {

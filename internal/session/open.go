@@ -12,8 +12,11 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/failure"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/probe"
+	"github.com/sqllock/sqllock/internal/sqltext"
+	"github.com/sqllock/sqllock/internal/turns"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -27,6 +30,8 @@ type Options struct {
 	Registry   sqllock.RegistryOptions
 	// Migrate, unless it is nil, creates the tables, or brings them up to date.
 	Migrate dialect.Migrate
+	// Wake has releases wake waiters, where the target has a bell.
+	Wake bool
 	// Listen, unless it is nil, connects what wakes waiters. dsn is the Source of the target.
 	Listen func(ctx context.Context, dsn string) (Listener, error)
 }
@@ -66,6 +71,7 @@ func OpenTarget(ctx context.Context, target Target, o Options) (*sqllock.Registr
 	}
 	pools, err := target.Connect(ctx, Need{
 		Connections: connections, Acquirers: o.Repository.Isolation == sqllock.Serializable, Impatient: true, Unverified: o.Repository.Unverified,
+		Wake: o.Wake,
 	})
 	if err != nil {
 		return nil, target.explain(err)
@@ -100,7 +106,7 @@ func (t Target) checkWritable(ctx context.Context, p *Pools) error {
 		return nil
 	}
 	readOnly := false
-	err := p.DB.GetContext(ctx, &readOnly, t.Dialect.Statements(dialect.Spring7, dialect.Names{}).ReadOnly)
+	err := p.DB.GetContext(ctx, &readOnly, sqltext.Of(t.Dialect).Statements(dialect.Spring7, sqltext.Names{}).ReadOnly)
 	if err == nil && readOnly {
 		err = errReadOnly
 	}
@@ -128,7 +134,7 @@ func (p *Pools) checkTransactions(ctx context.Context) error {
 
 // withCure adds to an error about missing tables that Open itself can create them.
 func (o Options) withCure(err error) error {
-	missing := locktable.Is(err, locktable.NoTable) || locktable.Is(err, locktable.NoFence) || locktable.Is(err, locktable.NoFenceOfFive)
+	missing := dbcall.Is(err, dbcall.NoTable) || dbcall.Is(err, dbcall.NoFence) || dbcall.Is(err, dbcall.NoFenceOfFive)
 	if o.Migrate == nil && missing {
 		return fmt.Errorf("%w; or set Migrate: migrations.Up in the options of Open", err)
 	}
@@ -141,7 +147,7 @@ func (t Target) migrate(ctx context.Context, o Options) error {
 	if err != nil {
 		return t.explain(err)
 	}
-	if err := locktable.CheckServer(ctx, pools.DB.DB, t.Dialect, o.Repository.Prefix, o.Repository.Unverified); err != nil {
+	if err := probe.CheckServer(ctx, pools.DB.DB, sqltext.Of(t.Dialect), o.Repository.Prefix, o.Repository.Unverified); err != nil {
 		return errors.Join(failure.Of(err, ""), pools.Close())
 	}
 	err = o.Migrate(ctx, pools.DB.DB, t.Dialect, &dialect.MigrateOptions{Prefix: o.Repository.Prefix, Layout: o.Repository.Layout, TTL: o.Repository.TTL})
@@ -179,7 +185,7 @@ func (t Target) sentinel(err error) error {
 		return sqllock.ErrInvalid
 	case errors.Is(err, dialect.ErrState):
 		return sqllock.ErrSchema
-	case errors.Is(err, errReadOnly), t.Dialect.Classify(err) == dialect.ReadOnly:
+	case errors.Is(err, errReadOnly), sqltext.Of(t.Dialect).Classify(err) == sqltext.ReadOnly:
 		return sqllock.ErrReadOnly
 	default:
 		return sqllock.ErrDatabase
@@ -252,9 +258,9 @@ func (p *opening) checkFair(ctx context.Context, o Options) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, OpenTimeout) // a pooler may have no session left
 	defer cancel()
-	err := locktable.CheckDirect(ctx, p.pools.DB.DB, p.target.Dialect.Turns(dialect.Names{}).Session)
+	err := turns.CheckDirect(ctx, p.pools.DB.DB, sqltext.Of(p.target.Dialect).Turns(sqltext.Names{}).Session)
 	switch {
-	case locktable.Is(err, locktable.WrongSession):
+	case dbcall.Is(err, dbcall.WrongSession):
 		return fmt.Errorf("%w: Fair: %w: %w", sqllock.ErrInvalid, p.pools.Pooler, err)
 	case err != nil:
 		return failure.As(sqllock.ErrDatabase, "Fair", failure.WithCure(err))
@@ -268,18 +274,19 @@ func (p *opening) checkFair(ctx context.Context, o Options) error {
 // acquisition says so.
 func (p *opening) dialect(ctx context.Context, o sqllock.RepositoryOptions) (dialect.Dialect, error) {
 	d := p.target.Dialect
-	if o.Layout == 0 || o.DisableFencing || d.Name != dialect.MySQL().Name {
+	texts := sqltext.Of(d)
+	if o.Layout == 0 || o.DisableFencing || texts.Name != sqltext.MySQL().Name {
 		return d, nil
 	}
-	names, err := dialect.NamesFor(o.Prefix)
+	names, err := sqltext.NamesFor(o.Prefix)
 	if err != nil {
 		return d, err
 	}
-	sequence, err := locktable.HasSequence(ctx, p.pools.DB.DB, d, names)
+	sequence, err := probe.HasSequence(ctx, p.pools.DB.DB, texts, names)
 	switch {
-	case locktable.Is(err, locktable.WrongTable):
+	case dbcall.Is(err, dbcall.WrongTable):
 		return d, failure.As(sqllock.ErrSchema, "", err)
-	case err != nil && !locktable.Is(err, locktable.NoTable):
+	case err != nil && !dbcall.Is(err, dbcall.NoTable):
 		return d, failure.As(sqllock.ErrDatabase, "", failure.WithCure(err))
 	case sequence:
 		return d.WithSequence(), nil

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +13,9 @@ import (
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/poll"
+	"github.com/sqllock/sqllock/internal/probe"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // Pools are the pools over one target, and how acquisitions use them.
@@ -26,6 +28,8 @@ type Pools struct {
 	Turns *sqlx.DB
 	// MultiStatements reports whether DB takes several statements in one message.
 	MultiStatements bool
+	// Bell wakes waiters, or is nil.
+	Bell Bell
 	// Watcher reports writes, or is nil.
 	Watcher Watcher
 	// Pooler says why the settings of sessions are not relied on. It is nil if they are.
@@ -38,6 +42,7 @@ type Need struct {
 	Acquirers   bool // sessions that are SERIALIZABLE: if need be, a pool of half of the connections
 	Impatient   bool // a connection whose answer takes longer than patience is dead
 	BriefWaits  bool // see [Settings]
+	Wake        bool // a Bell, where the target has one
 	Create      bool // SQLite: create a file that does not exist
 	Unverified  bool // go on with an engine that sqllock does not support
 }
@@ -61,10 +66,10 @@ func (t Target) Connect(ctx context.Context, n Need) (*Pools, error) {
 }
 
 // refusesSettings reports whether err may be how an engine refuses the settings of a session: its cause is not known, or
-// is an unknown parameter.
+// is a parameter. An ErrInvalid says what the server is.
 func refusesSettings(err error) bool {
 	cure := failure.CureOf(err)
-	return cure == nil || slices.Contains(cure.Signs, failure.UnknownVariable)
+	return !errors.Is(err, failure.ErrInvalid) && (cure == nil || cure.IsOfParameter())
 }
 
 // refusal asks the server what it is, on a session without settings. It returns nil if sqllock supports it, and an
@@ -77,7 +82,7 @@ func (t Target) refusal(ctx context.Context) error {
 	defer func() { _ = db.Close() }() // it was only read from
 	ctx, cancel := context.WithTimeout(ctx, HostTimeout)
 	defer cancel()
-	return failure.Of(locktable.CheckServer(ctx, db, t.Dialect, "", false), "")
+	return failure.Of(probe.CheckServer(ctx, db, sqltext.Of(t.Dialect), "", false), "")
 }
 
 // connectUnsupported is connectPools for an engine that sqllock does not support. It returns refusal if the server is
@@ -104,8 +109,9 @@ func (t Target) unsupported(ctx context.Context) (version string) {
 	defer func() { _ = db.Close() }() // it was only read from
 	ctx, cancel := context.WithTimeout(ctx, HostTimeout)
 	defer cancel()
-	err = db.QueryRowContext(ctx, t.Dialect.Statements(dialect.Spring6, dialect.Names{}).Version).Scan(&version)
-	if err != nil || locktable.EngineOf(version).RefusalOf(t.Dialect) == "" {
+	d := sqltext.Of(t.Dialect)
+	err = db.QueryRowContext(ctx, d.Statements(dialect.Spring6, sqltext.Names{}).Version).Scan(&version)
+	if err != nil || probe.EngineOf(version).RefusalOf(d) == "" {
 		return ""
 	}
 	return version
@@ -120,7 +126,7 @@ func (t Target) plain() (*sql.DB, error) {
 }
 
 func (t Target) connectPools(ctx context.Context, n Need) (*Pools, error) {
-	p := &Pools{MultiStatements: t.MultiStatements}
+	p := new(Pools)
 	s := Settings{BriefWaits: n.BriefWaits, kept: new(atomic.Bool)}
 	if n.Impatient {
 		s.Patience = patience
@@ -128,8 +134,8 @@ func (t Target) connectPools(ctx context.Context, n Need) (*Pools, error) {
 	var err error
 	s.Serializable = n.Acquirers && t.SerializablePool
 	p.DB, err = t.connect(ctx, s, n.Create, n.Connections)
-	if err == nil && t.Check != nil {
-		err = t.Check(ctx, p.DB.DB)
+	if err == nil && t.MultiStatements != nil {
+		p.MultiStatements, err = t.MultiStatements(ctx, p.DB.DB)
 	}
 	if err == nil && s.Serializable {
 		p.Acquirers = p.DB // each statement that acquires returns its isolation
@@ -143,6 +149,9 @@ func (t Target) connectPools(ctx context.Context, n Need) (*Pools, error) {
 	}
 	if err == nil {
 		p.Turns, err = t.turns()
+	}
+	if err == nil && n.Wake && t.Bell != nil {
+		err = p.addBell(t)
 	}
 	if err == nil && t.Watcher != nil {
 		p.Watcher = t.Watcher(t.Source)
@@ -181,6 +190,16 @@ func (p *Pools) addAcquirers(ctx context.Context, t Target, s Settings, connecti
 		return fmt.Errorf("%w: the isolation is %q", errIgnored, isolation)
 	}
 	return nil
+}
+
+// addBell opens the pool of the session that sleeps. It connects when it is used, and keeps no connection for long.
+func (p *Pools) addBell(t Target) error {
+	sessions, err := t.open(t.Source, Settings{Unlimited: true}, 1)
+	if err == nil {
+		sessions.SetConnMaxIdleTime(turnIdle)
+		p.Bell = t.Bell(sessions.DB, p.DB.DB)
+	}
+	return err
 }
 
 // TimeoutSetting is the setting by which it is known whether a server of PostgreSQL, or what stands before it, keeps those of
@@ -232,18 +251,24 @@ func isPooler(err error) bool {
 const closeTimeout = 10 * time.Second
 
 // Watching returns a context with which [sqllock.NewRepository] makes a repository whose waiters poll when the database is
-// written to.
+// written to, or when a release rings.
 func (p *Pools) Watching(ctx context.Context) context.Context {
-	if p.Watcher == nil {
-		return ctx
+	if p.Bell != nil {
+		ctx = locktable.WithBell(ctx, p.Bell)
 	}
-	return locktable.WithWatcher(ctx, p.Watcher)
+	if p.Watcher != nil {
+		ctx = poll.WithWatcher(ctx, p.Watcher)
+	}
+	return ctx
 }
 
 // Close closes the pools.
 func (p *Pools) Close() (err error) {
+	if p.Bell != nil {
+		err = p.Bell.Close()
+	}
 	if p.Watcher != nil {
-		err = p.Watcher.Close()
+		err = errors.Join(err, p.Watcher.Close())
 	}
 	for _, db := range []**sqlx.DB{&p.Turns, &p.Acquirers, &p.DB} {
 		if *db != nil {

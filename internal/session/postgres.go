@@ -58,7 +58,7 @@ func ParsePostgres(
 	}
 	return Target{
 		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, Source: a.complete(dsn), HasIsolation: true, IsLost: isLost, Connector: connector,
-		SetsTimeout: strings.Contains(dsn, TimeoutSetting),
+		SetsTimeout: strings.Contains(dsn, TimeoutSetting), Address: a.single(),
 	}, nil
 }
 
@@ -68,6 +68,14 @@ func PostgresTarget(a Address, driverName string, connector func(Settings) (driv
 		Dialect: dialect.Postgres(), Redacted: a.redacted(), Choice: a.Choice, Driver: driverName, HasIsolation: true, IsLost: isLost,
 		Connector: func(_ string, s Settings) (driver.Connector, error) { return connector(s) },
 	}
+}
+
+// single returns host and port of the only host, or "" if there are several, or it is the directory of a socket.
+func (a Address) single() string {
+	if a.Hosts > 1 || a.Host == "" || strings.HasPrefix(a.Host, "/") {
+		return ""
+	}
+	return net.JoinHostPort(a.Host, strconv.Itoa(int(a.Port)))
 }
 
 // complete returns the DSN with what is to be the same for the pools and for package notify, which reads it by pgx:

@@ -47,7 +47,7 @@ func (s Settings) Complete(parameters map[string]string) {
 // postgresDefaults have the server notice a client that is gone. Otherwise it would keep the client's transaction
 // open, and a row locked, for hours. Statements that wait for a row limit that themselves. Statements for rows that
 // are named look them up in the index, however small the table was when they were planned: see
-// [dialect.Dialect.WithoutScans]. None is worth compiling: where the index has many pages for the few rows that the
+// [sqltext.Dialect.WithoutScans]. None is worth compiling: where the index has many pages for the few rows that the
 // last ANALYZE saw, the server would take a batch for expensive, and compile each one for a millisecond and more.
 var postgresDefaults = map[string]string{
 	"enable_seqscan":                      "off",

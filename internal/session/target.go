@@ -12,6 +12,7 @@ import (
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/poll"
 )
 
 // A Target is the database that a DSN names, and how to reach it.
@@ -24,14 +25,16 @@ type Target struct {
 	Driver, Source string // as for sql.Open; Source is "" if a configuration was given in place of a DSN
 	Creating       string // SQLite: the source that creates a missing file
 	File           string // SQLite: the path, where it is known
+	Address        string // host and port of a server, where it is a single one that is reached by TCP alone
 
 	// HasIsolation reports whether a parameter of the DSN sets the isolation of a session.
 	HasIsolation bool
 	// SerializablePool reports whether the sessions of one pool can all be SERIALIZABLE: what else they do is not
 	// hindered by that.
 	SerializablePool bool
-	// MultiStatements reports whether the connections take several statements in a message.
-	MultiStatements bool
+	// MultiStatements, unless it is nil, reports whether the sessions take several statements in a message, which a
+	// proxy may refuse. It returns ErrCharset if a parameter of the DSN makes that unsafe.
+	MultiStatements func(context.Context, *sql.DB) (bool, error)
 
 	// Idle is how long a connection stays open without being used, if the server closes those that are idle for
 	// longer, or 0.
@@ -46,8 +49,6 @@ type Target struct {
 	// OnNotice, unless it is nil, has note called for each notice of the server on a connection.
 	OnNotice func(c driver.Conn, note func(routine string))
 
-	// Check, unless it is nil, checks what the parameters of the DSN have made of a session.
-	Check func(context.Context, *sql.DB) error
 	// Plain, unless it is nil, makes connections without any settings, as sql.Open of Driver and Source does.
 	Plain driver.Connector
 	// SetsTimeout reports whether the configuration, or the DSN, sets the limit by which it is known whether a server of
@@ -55,6 +56,8 @@ type Target struct {
 	SetsTimeout bool
 	// Connector returns what makes the connections of a pool, for Source or Creating.
 	Connector func(source string, s Settings) (driver.Connector, error)
+	// Bell, unless it is nil, returns what has releases wake waiters. It owns the pool sessions, whose statements sleep.
+	Bell func(sessions, pool *sql.DB) Bell
 	// Watcher, unless it is nil, returns what reports writes to the database of Source.
 	Watcher func(source string) Watcher
 
@@ -63,7 +66,13 @@ type Target struct {
 
 // A Watcher reports writes until it is closed.
 type Watcher interface {
-	locktable.Watcher
+	poll.Watcher
+	Close() error
+}
+
+// A Bell has releases wake waiters until it is closed.
+type Bell interface {
+	locktable.Bell
 	Close() error
 }
 
@@ -81,9 +90,11 @@ type Settings struct {
 	// Patience, unless it is 0, is how long an answer may take before a connection counts as dead, where the driver
 	// does not stop waiting when its context ends.
 	Patience time.Duration
-	// BriefWaits has a statement wait for a locked table for a second at most, where the server has a limit for
+	// If BriefWaits is true, a statement waits for a locked table for a second at most, where the server has a limit for
 	// that alone: it may outlive its caller.
 	BriefWaits bool
+	// If Unlimited is true, neither the server nor the driver limits a statement, so that it may sleep.
+	Unlimited bool
 	// Pooled is for a pooler that gives each transaction another session: nothing is set and nothing is prepared.
 	Pooled bool
 

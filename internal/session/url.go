@@ -19,13 +19,13 @@ func HasStray(rest string) bool {
 var ErrStray = errors.New("the DSN has an @ or # after its host: in a password, / is written %2F, ? %3F, # %23 and @ %40")
 
 // errEmpty is the error for a DSN that is most likely a variable that is not set.
-var errEmpty = errors.New("the DSN is empty: set DATABASE_URL, or what else the program reads it from")
+var errEmpty = errors.New("the DSN is empty: set DATABASE_URL, or whichever variable the program reads it from")
 
 // ErrLineBreak is the error for a DSN with a line break or a NUL in it.
 var ErrLineBreak = errors.New("the DSN has a line break or a NUL in it")
 
 // ErrParameters is the error for bad parameters of a URL.
-var ErrParameters = errors.New("the DSN has wrong parameters after its ?")
+var ErrParameters = errors.New("the DSN has invalid parameters after the ?")
 
 // WrongParameters is the error for the parameters of a DSN that parses without them. It names the one that does not
 // parse alone. err, which says why, must not contain a password.

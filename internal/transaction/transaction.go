@@ -12,18 +12,22 @@ import (
 	"database/sql/driver"
 	"errors"
 	"reflect"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // A Pool is a pool of connections to a database of the dialect.
 type Pool struct {
 	DB      *sql.DB
-	Dialect *dialect.Dialect
+	Dialect *sqltext.Dialect
 	// Gate, unless it is nil, keeps a connection free for renewals.
 	Gate *Gate
 }
@@ -121,7 +125,7 @@ func (t *Try) Next(ctx context.Context) bool {
 		t.n++
 		// A new connection that is closed before it is one, as MySQL does with a client that has no processor for
 		// connect_timeout, is asked for once more.
-		if t.Conn, t.Err = t.pool.DB.Conn(ctx); t.Err != nil && t.pool.Dialect.Classify(t.Err) == dialect.Closed && ctx.Err() == nil {
+		if t.Conn, t.Err = t.pool.DB.Conn(ctx); t.Err != nil && t.pool.Dialect.Classify(t.Err) == sqltext.Closed && ctx.Err() == nil {
 			t.Conn, t.Err = t.pool.DB.Conn(ctx)
 		}
 		if t.Err != nil {
@@ -131,7 +135,7 @@ func (t *Try) Next(ctx context.Context) bool {
 			return true
 		}
 		_, err := t.Conn.ExecContext(ctx, t.outside)
-		if class := t.pool.Dialect.Classify(err); class != dialect.Stuck && class != dialect.Closed {
+		if class := t.pool.Dialect.Classify(err); class != sqltext.Stuck && class != sqltext.Closed {
 			return true // if it has failed for another reason, the statement fails as well
 		}
 		t.Err = err
@@ -155,11 +159,11 @@ func (t *Try) again(ctx context.Context) bool {
 		return false
 	}
 	class := d.Classify(t.Err)
-	passOver := class == dialect.Stuck && t.n <= t.stuck || class == dialect.Closed && t.n <= max(t.stuck, maxClosed)
+	passOver := class == sqltext.Stuck && t.n <= t.stuck || class == sqltext.Closed && t.n <= max(t.stuck, maxClosed)
 	if !passOver || ctx.Err() != nil || t.n > max(t.stuck, freely) && !bounded.Sleep(ctx, pause) {
 		return false
 	}
-	t.Resent = t.Resent || class == dialect.Closed
+	t.Resent = t.Resent || class == sqltext.Closed
 	return true
 }
 
@@ -170,7 +174,7 @@ func (t *Try) isUsable(ctx context.Context) bool {
 		return false
 	}
 	if !t.whole {
-		return class != dialect.Stuck && class != dialect.Closed && class != dialect.TooLarge
+		return class != sqltext.Stuck && class != sqltext.Closed && class != sqltext.TooLarge
 	}
 	return t.pool.Dialect.IsOver(t.Err) || isStopped(class) && rolledBack(ctx, t.Conn)
 }
@@ -178,12 +182,12 @@ func (t *Try) isUsable(ctx context.Context) bool {
 // isReadOnly reports whether the server or the session has refused to write. Then the connection is closed, for the next one
 // may lead elsewhere: a cluster's former primary keeps its connections, and so would the pool. (rejectReadOnly of
 // go-sql-driver does this, too, and returns driver.ErrBadConn, which does not say why.) A database in memory would be gone.
-func isReadOnly(d *dialect.Dialect, err error) bool {
-	return err != nil && !d.Embedded && d.Classify(err) == dialect.ReadOnly
+func isReadOnly(d *sqltext.Dialect, err error) bool {
+	return err != nil && !d.Embedded && d.Classify(err) == sqltext.ReadOnly
 }
 
 // isStopped reports whether the server has refused a statement of a message, and left its transaction open.
-func isStopped(class dialect.Class) bool { return class == dialect.Blocked || class == dialect.Refused }
+func isStopped(class sqltext.Class) bool { return class == sqltext.Blocked || class == sqltext.Refused }
 
 // rolledBack ends the transaction of a message whose statement was refused, or has waited for a row in vain, and
 // reports whether it is over. Lost races end the transaction by themselves.
@@ -208,7 +212,7 @@ type Tx struct {
 	ctx     context.Context //nolint:containedctx // that of the transaction, as sql.Tx has it
 	conn    *sql.Conn
 	pass    pass
-	dialect *dialect.Dialect
+	dialect *sqltext.Dialect
 	ending  atomic.Bool // Commit or Rollback was called
 	writes  bool        // the caller has not asked for a transaction that is read-only
 	refused bool        // see isReadOnly
@@ -235,7 +239,7 @@ func (p Pool) Begin(ctx context.Context, opts *sql.TxOptions) (begun *Tx, err er
 // applied.
 func (p Pool) Run(ctx context.Context, opts *sql.TxOptions, fn func(*Tx) error) (resent bool, err error) {
 	resent, err = p.runOnce(ctx, opts, fn)
-	if err == nil || p.Dialect.Classify(err) != dialect.Closed || ctx.Err() != nil {
+	if err == nil || p.Dialect.Classify(err) != sqltext.Closed || ctx.Err() != nil {
 		return false, err
 	}
 	_, err = p.runOnce(ctx, opts, fn)
@@ -322,4 +326,140 @@ func askReplicated(c any) error {
 		return ErrUnreplicated
 	}
 	return nil
+}
+
+// A Gate keeps a connection of a pool free for renewals: a lease that is not renewed in time is lost, and
+// everything else can wait. Other statements wait at the gate while they would take the last connection, so none of
+// them waits in the pool, which gives a free connection to any of those that wait there.
+//
+// It counts what sqllock sends. What the application does on the same pool it does not see. If the pool has one
+// connection, a renewal waits behind one statement at most.
+type Gate struct {
+	mu      sync.Mutex
+	most    int             // connections that the pool may have, or 0 for as many as it needs
+	others  int             // statements that have passed the gate and are no renewals
+	kept    int             // connections that are not given back for long: see Keep
+	urgent  int             // renewals that are in flight, or wait for their connection
+	waiting []chan struct{} // closed when its statement may pass
+}
+
+// gates has the gate of each pool: several tables may be over one.
+var gates = struct {
+	mu sync.Mutex
+	of map[weak.Pointer[sql.DB]]*Gate
+}{of: make(map[weak.Pointer[sql.DB]]*Gate)}
+
+// GateOf returns the gate of a pool.
+func GateOf(db *sql.DB) *Gate {
+	gates.mu.Lock()
+	defer gates.mu.Unlock()
+	pool := weak.Make(db)
+	g := gates.of[pool]
+	if g == nil {
+		g = new(Gate)
+		gates.of[pool] = g
+		runtime.AddCleanup(db, forget, pool)
+	}
+	return g
+}
+
+func forget(pool weak.Pointer[sql.DB]) {
+	gates.mu.Lock()
+	defer gates.mu.Unlock()
+	delete(gates.of, pool)
+}
+
+// urgency is the key of the value that [Urgent] gives a context.
+type urgency struct{}
+
+// Urgent returns a context for the statements of a renewal: they do not wait at a [Gate].
+func Urgent(ctx context.Context) context.Context { return context.WithValue(ctx, urgency{}, true) }
+
+// Keep counts n more connections that are not given back for long, unless there would be more than limit. n may be
+// negative.
+func (g *Gate) Keep(n, limit int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n > 0 && g.kept+n > limit {
+		return false
+	}
+	g.kept += n
+	g.admit()
+	return true
+}
+
+// A pass is that of a statement, until it has given its connection back.
+type pass struct {
+	gate   *Gate // nil for a pool without one
+	urgent bool
+}
+
+// enter waits until the statement may take a connection of a pool that has most of them, or as many as it needs if
+// that is 0. It returns ctx's error if that ends first.
+func (g *Gate) enter(ctx context.Context, most int) (pass, error) {
+	if g == nil {
+		return pass{}, nil
+	}
+	p := pass{gate: g, urgent: ctx.Value(urgency{}) != nil}
+	g.mu.Lock()
+	g.most = most
+	if p.urgent {
+		g.urgent++
+		g.mu.Unlock()
+		return p, nil
+	}
+	if len(g.waiting) == 0 && g.hasRoom() {
+		g.others++
+		g.mu.Unlock()
+		return p, nil
+	}
+	passes := make(chan struct{})
+	g.waiting = append(g.waiting, passes)
+	g.mu.Unlock()
+	select {
+	case <-passes:
+		return p, nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(g.waiting, passes); i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+	} else { // both at once
+		g.others--
+		g.admit()
+	}
+	return pass{}, ctx.Err()
+}
+
+// hasRoom reports whether another statement leaves a connection to renewals. One of them may always pass.
+func (g *Gate) hasRoom() bool {
+	return g.most <= 0 || g.others == 0 || g.kept+g.others+1+max(1, g.urgent) <= g.most
+}
+
+// admit has those that wait pass as long as there is room.
+func (g *Gate) admit() {
+	for len(g.waiting) > 0 && g.hasRoom() {
+		close(g.waiting[0])
+		g.waiting = slices.Delete(g.waiting, 0, 1)
+		g.others++
+	}
+}
+
+// leave is called when the connection was given back.
+func (p pass) leave() {
+	g := p.gate
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p.urgent {
+		g.urgent--
+	} else {
+		g.others--
+	}
+	if len(g.waiting) > 0 {
+		g.admit()
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -48,16 +49,16 @@ func mocked(t *testing.T) (*sql.DB, sqlmock.Sqlmock, func() int) {
 	}
 }
 
-func begin(ctx context.Context, db *sql.DB, d dialect.Dialect) (*transaction.Tx, error) {
+func begin(ctx context.Context, db *sql.DB, d sqltext.Dialect) (*transaction.Tx, error) {
 	return transaction.Pool{DB: db, Dialect: &d}.Begin(ctx, nil)
 }
 
 // The connection stays in the pool if its transaction is over, and only then.
 func TestTheEndOfATransaction(t *testing.T) {
 	t.Parallel()
-	my, pg, lite := dialect.MySQL(), dialect.Postgres(), dialect.SQLite()
+	my, pg, lite := sqltext.MySQL(), sqltext.Postgres(), sqltext.SQLite()
 	for name, c := range map[string]struct {
-		dialect dialect.Dialect
+		dialect sqltext.Dialect
 		err     error
 		kept    bool
 	}{
@@ -109,7 +110,7 @@ func TestTheEndOfTheContext(t *testing.T) {
 		defer cancel()
 		mock.ExpectBegin()
 		mock.ExpectRollback().WillReturnError(errNoQuorum)
-		tx := check.Value(begin(ctx, db, dialect.MySQL()))(t)
+		tx := check.Value(begin(ctx, db, sqltext.MySQL()))(t)
 		cancel()
 		if err := tx.Commit(); err == nil {
 			t.Error("committed")
@@ -128,7 +129,7 @@ func TestTheEndOfTheContextIsNotWaitedFor(t *testing.T) {
 	defer func() { must(t, db.Close()) }()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	tx := check.Value(begin(ctx, db, dialect.MySQL()))(t)
+	tx := check.Value(begin(ctx, db, sqltext.MySQL()))(t)
 	sent, answer := make(chan struct{}), make(chan struct{})
 	connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if m.Op == flaky.Rollback && !m.Done {
@@ -151,9 +152,9 @@ func TestBeginIfAllFails(t *testing.T) {
 		for range 2 { // there is one connection, the spare one
 			mock.ExpectBegin().WillReturnError(errStuck)
 		}
-		check.Is(t, check.ErrorOf(begin(t.Context(), db, dialect.MySQL())), errStuck)
+		check.Is(t, check.ErrorOf(begin(t.Context(), db, sqltext.MySQL())), errStuck)
 		mock.ExpectBegin().WillReturnError(errNoQuorum)
-		check.Is(t, check.ErrorOf(begin(t.Context(), db, dialect.MySQL())), errNoQuorum)
+		check.Is(t, check.ErrorOf(begin(t.Context(), db, sqltext.MySQL())), errNoQuorum)
 		check.Equal(t, "connections in the pool", connections(), 0)
 	})
 }
@@ -166,7 +167,7 @@ func TestWhatEndsATransactionSecondDoesNotWait(t *testing.T) {
 		connector := flaky.New(file.DB.Driver(), file.DSN)
 		db := sql.OpenDB(connector)
 		defer func() { must(t, db.Close()) }()
-		tx := check.Value(begin(t.Context(), db, dialect.SQLite()))(t)
+		tx := check.Value(begin(t.Context(), db, sqltext.SQLite()))(t)
 		const answer = time.Minute
 		connector.Follow(func(context.Context, flaky.Moment) error {
 			time.Sleep(answer)
@@ -183,7 +184,7 @@ func TestWhatEndsATransactionSecondDoesNotWait(t *testing.T) {
 }
 
 // send sends a message with a transaction in it.
-func send(ctx context.Context, db *sql.DB, d dialect.Dialect) error {
+func send(ctx context.Context, db *sql.DB, d sqltext.Dialect) error {
 	try := transaction.Pool{DB: db, Dialect: &d}.TryWhole()
 	for try.Next(ctx) {
 		_, try.Err = try.Conn.ExecContext(ctx, "message")
@@ -194,10 +195,10 @@ func send(ctx context.Context, db *sql.DB, d dialect.Dialect) error {
 // The connection stays in the pool if no transaction is open on it, and only then.
 func TestTheEndOfAMessage(t *testing.T) {
 	t.Parallel()
-	my, pg := dialect.MySQL(), dialect.Postgres()
+	my, pg := sqltext.MySQL(), sqltext.Postgres()
 	pinned := &mysql.MySQLError{Number: 1205}
 	for name, c := range map[string]struct {
-		dialect   dialect.Dialect
+		dialect   sqltext.Dialect
 		err       error
 		rollsBack bool  // a ROLLBACK is sent
 		rollback  error // its answer
@@ -250,11 +251,11 @@ func TestUnusableConnectionsArePassedOver(t *testing.T) {
 				db, mock, connections := mocked(t)
 				mock.ExpectExec("message").WillReturnError(failure)
 				mock.ExpectExec("message").WillReturnResult(driver.RowsAffected(1))
-				must(t, send(t.Context(), db, dialect.MySQL()))
+				must(t, send(t.Context(), db, sqltext.MySQL()))
 				mock.ExpectBegin().WillReturnError(failure)
 				mock.ExpectBegin()
 				mock.ExpectCommit()
-				tx := check.Value(begin(t.Context(), db, dialect.MySQL()))(t)
+				tx := check.Value(begin(t.Context(), db, sqltext.MySQL()))(t)
 				must(t, tx.Commit())
 				check.Equal(t, "connections in the pool", connections(), 1)
 			})
@@ -292,7 +293,7 @@ func TestANewConnectionThatIsClosed(t *testing.T) {
 		{errors.New("bad connection"), 1, nil},
 		{errGone, 1, errGone},
 	} {
-		file, d := virtual.Migrated(t, dialect.Spring7), dialect.SQLite()
+		file, d := virtual.Migrated(t, dialect.Spring7), sqltext.SQLite()
 		db := sql.OpenDB(&closing{flaky.New(file.DB.Driver(), file.DSN), test.closed, test.err})
 		try := transaction.Pool{DB: db, Dialect: &d}.Try()
 		for try.Next(t.Context()) {
@@ -309,7 +310,7 @@ func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	run := func(t *testing.T, db *sql.DB) (resent bool, err error) {
 		t.Helper()
-		d := dialect.MySQL()
+		d := sqltext.MySQL()
 		return transaction.Pool{DB: db, Dialect: &d}.Run(t.Context(), nil, func(tx *transaction.Tx) error {
 			return check.ErrorOf(tx.ExecContext(t.Context(), "statement"))
 		})
@@ -343,7 +344,7 @@ func TestAServerThatBecomesReadOnly(t *testing.T) {
 	t.Parallel()
 	refused := &mysql.MySQLError{Number: 1290}
 	for _, embedded := range []bool{false, true} {
-		d, left := dialect.MySQL(), 0
+		d, left := sqltext.MySQL(), 0
 		if d.Embedded = embedded; embedded {
 			left = 1
 		}
@@ -374,11 +375,11 @@ func TestAServerThatBecomesReadOnly(t *testing.T) {
 func TestAReadOnlyTransactionKeepsItsConnection(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
-		dialect dialect.Dialect
+		dialect sqltext.Dialect
 		refused error
 	}{
-		"PostgreSQL": {dialect.Postgres(), &pq.Error{Code: "25006"}},
-		"MySQL":      {dialect.MySQL(), &mysql.MySQLError{Number: 1792}},
+		"PostgreSQL": {sqltext.Postgres(), &pq.Error{Code: "25006"}},
+		"MySQL":      {sqltext.MySQL(), &mysql.MySQLError{Number: 1792}},
 	} {
 		for _, readOnly := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
@@ -405,7 +406,7 @@ func TestTryPausesWhereEachConnectionIsClosed(t *testing.T) {
 		for range passedOver {
 			mock.ExpectExec("message").WillReturnError(driver.ErrBadConn)
 		}
-		d, began := dialect.Postgres(), time.Now()
+		d, began := sqltext.Postgres(), time.Now()
 		check.Is(t, send(t.Context(), db, d), driver.ErrBadConn)
 		if took := time.Since(began); took < time.Second {
 			t.Errorf("given up after %v", took)

@@ -1,2 +1,5 @@
 -- Nothing depends on it.
-DROP TABLE IF EXISTS {prefix}LOCK_NAME;
+-- The table of names is made first if it is missing: DROP alone would find that of a later schema of the search path.
+CREATE TABLE IF NOT EXISTS {prefix}LOCK_NAME (ID VARCHAR(44));
+
+DROP TABLE {prefix}LOCK_NAME;

@@ -40,8 +40,8 @@ func newMetrics(meter metric.Meter, o Options) (*measure.Metrics, error) {
 			return nil
 		}))
 	errs[7] = observeElections(meter, &m.Elections)
-	errs[10] = observeOldest(meter, &m.Waits, "sqllock.oldest.wait", "How long the caller of this process has waited that has waited longest.", o.Lock != nil)
-	errs[11] = observeOldest(meter, &m.Holds, "sqllock.oldest.hold", "How long this process has held the lock that it has held longest.", o.Lock != nil)
+	errs[10] = observeOldest(meter, &m.Waits, "sqllock.oldest.wait", "How long the longest-waiting caller of this process has waited.", o.Lock != nil)
+	errs[11] = observeOldest(meter, &m.Holds, "sqllock.oldest.hold", "How long this process has held the lock that it has had longest.", o.Lock != nil)
 	errs[9] = observeJobs(meter, &m.Jobs)
 	if o.Rows != nil {
 		errs[8] = observeRows(meter, o.Rows)

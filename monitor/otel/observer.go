@@ -33,7 +33,8 @@ type Options struct {
 	MeterProvider  metric.MeterProvider
 
 	// Lock, if set, maps keys to the attribute "lock" of the metrics about locks. It must return
-	// few different names: each makes about forty time series. By default there is no such
+	// few different names: each makes about forty time series,
+	// and some twenty more for each further outcome of a call and end of a lease. By default there is no such
 	// attribute. Spans have the key in any case.
 	Lock func(key string) string
 

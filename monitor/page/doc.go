@@ -19,7 +19,7 @@
 //
 // Viewers share what was read. While the page has viewers, one statement a second reads at most
 // [Options.Limit] rows, another one their names, a third one which processes wait for long, and a fourth one the times-to-live
-// of holders, less often if they take long: the answers take at most a tenth of the time. Nothing is read while it has none, or while the browser hides the page.
+// of holders, less often if they take long, and every ten seconds one more the runs of jobs: the answers take at most a tenth of the time. Nothing is read while it has none, or while the browser hides the page.
 //
 // # Unlocking
 //

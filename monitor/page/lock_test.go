@@ -98,8 +98,9 @@ func TestJobsAndTheLastHour(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 		o.Waiting(f.Context(), observe.Wait{Key: "report", Process: "orders 1.4.2 on web-7, pid 4711", Waited: 30 * time.Second})
+		o.Waiting(f.Context(), observe.Wait{Key: "report", Holder: "web-8-k0123456789", Waited: 40 * time.Second})
 		body := f.get(h, "/").Body.String()
-		check.Contains(t, body, "1 run, 1 failed, 1 skipped", "no paper", "for 30 s, held by orders 1.4.2 on web-7, pid 4711", "No lock was held or waited for")
+		check.Contains(t, body, "for 40 s, kept by web-8-k0123456789", "1 run, 1 failed, 1 skipped", "no paper", "for 30 s, held by orders 1.4.2 on web-7, pid 4711", "No lock was held or waited for")
 
 		lease := check.Value(f.registry.Lock(f.Context(), "orders/42"))(f.T)
 		time.Sleep(time.Minute)

@@ -39,6 +39,25 @@ func TestRowsOfMinimumHolds(t *testing.T) {
 	})
 }
 
+// TestRowOfABusyKey shows a row that was released, and given an end of a day before, as that of a free lock.
+func TestRowOfABusyKey(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.options.AllowUnlock = func(*http.Request, sqllock.Row) error { return nil }
+		row := sqllock.Row{Region: sqllock.DefaultRegion, LockKey: "busy", Holder: "web-1-k3f9c52e11a"}
+		f.row(row.LockKey, row.Region, row.Holder, 3*time.Second, -24*time.Hour)
+		h := f.handler()
+		text := f.get(h, "/").Body.String()
+		check.Contains(t, text, `<span>3.0 s</span>`, `<span class="badge">finished</span></td>`)
+		text += f.get(h, "/?of=busy&in="+row.Region).Body.String() + f.get(h, "/unlock?"+formOf(row).Encode()).Body.String()
+		check.Contains(t, text, "none: the lock is free", "the next process that tries acquires it anyway")
+		for _, wrong := range []string{"24 h", "This breaks the lock", "unless it is renewed", "the lease has expired"} {
+			if strings.Contains(text, wrong) {
+				t.Errorf("%q is in %s", wrong, text)
+			}
+		}
+	})
+}
+
 // TestWhatIsShown has locks of this process and of others, callers that wait, and a leader.
 func TestWhatIsShown(t *testing.T) {
 	inBubble(t, func(f *fixture) {

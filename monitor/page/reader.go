@@ -14,7 +14,7 @@ import (
 	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/printable"
 	"github.com/sqllock/sqllock/internal/runs"
-	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/seatkey"
 )
 
 const (
@@ -86,7 +86,7 @@ func newReader(registry *sqllock.Registry, o Options) *reader {
 	for key, permits := range o.Permits {
 		lockKey := r.name(r.names, key)
 		for i := range permits {
-			r.name(r.names, seats.SeatKey(lockKey, seats.Permit, i))
+			r.name(r.names, seatkey.Seat(lockKey, seatkey.Permit, i))
 		}
 	}
 	var keys []string

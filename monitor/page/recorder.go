@@ -37,6 +37,8 @@ const (
 //	})
 //	handler := page.Handler(registry, &page.Options{Recorder: recorder})
 //
+// A registry that it observes logs no long waits by itself: add [observe.SlogObserver] for that.
+//
 // The zero value is ready to use. It may observe several registries. All methods are safe for concurrent
 // use. A Recorder keeps a hundred events at most, ten of each of the 200 keys that were used last, or
 // of fewer if the keys are very long, 200 jobs, and the roles of electors that have not ended. Texts are
@@ -106,7 +108,7 @@ func (r *Recorder) Observer() *observe.Observer {
 			r.add(event{Severity: Broken, What: "job refused", Key: e.Key, Text: e.Err.Error()})
 		},
 		Waiting: func(_ context.Context, e observe.Wait) {
-			r.add(event{Severity: Note, What: "still waits", Key: e.Key, Text: heldBy("for "+duration(e.Waited), cmp.Or(e.Process, e.Holder))})
+			r.add(event{Severity: Note, What: "still waits", Key: e.Key, Text: heldBy("for "+duration(e.Waited), e.Holder, e.Process)})
 		},
 		JobRun: func(_ context.Context, e observe.JobRun) { r.ran(e) },
 	}
@@ -134,17 +136,21 @@ func (r *Recorder) answered(e observe.AcquireEnd) {
 	}
 }
 
-// heldBy adds to text who holds a lock, if that is known.
-func heldBy(text, holder string) string {
-	if holder == "" {
+// heldBy adds to text who holds a lock, or has finished and left its row, if that is known.
+func heldBy(text, holder, process string) string {
+	switch by := cmp.Or(process, holder); {
+	case by == "":
 		return text
+	case (sqllock.Row{Holder: holder}).Kept():
+		return text + ", kept by " + by
+	default:
+		return text + ", held by " + by
 	}
-	return text + ", held by " + holder
 }
 
 func (r *Recorder) acquired(e observe.AcquireEnd) {
 	r.answered(e)
-	waited := heldBy("after "+duration(e.Took), e.HeldBy)
+	waited := heldBy("after "+duration(e.Took), e.HeldBy, "")
 	switch {
 	case e.Reentered && e.Err == nil, e.Outcome == observe.OutcomeHeld:
 		return // nothing has changed

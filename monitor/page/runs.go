@@ -24,9 +24,9 @@ func (r *reader) readRuns(ctx context.Context) {
 	if now.Before(r.runsNext) {
 		return
 	}
-	all, ok := runs.Read(ctx, r.registry.Repository())
+	all, err := runs.Read(ctx, r.registry.Repository())
 	answered := time.Now()
-	if ok { // otherwise those that were read last are shown, whose ages go on
+	if err == nil { // otherwise those that were read last are shown, whose ages go on
 		r.runs, r.runsAt = all, answered
 	}
 	r.runsNext = latest(now.Add(runsEvery), answered.Add(share*answered.Sub(now)))

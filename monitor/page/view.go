@@ -96,7 +96,7 @@ type rowView struct {
 	Waiters              int       `json:"-"` // callers of all processes that wait for long
 	Waited               float64   `json:"-"` // by the first of them
 	Count                string    `json:"-"` // of permits or readers, or ""
-	Others               int       `json:"-"` // rows of the same lock
+	Others               int       `json:"-"` // rows of the same lock that have holders
 	HeldFor              float64   `json:"-"`
 	Over                 bool      `json:"-"` // the lease has ended
 	Since                time.Time `json:"-"`
@@ -247,7 +247,7 @@ func (p *page) row(q query, g listing.Group, s snapshot) rowView {
 	client, number := l.Holder()
 	row := rowView{
 		ID: idOf(l), LockKey: l.LockKey, Region: l.Region, State: l.State(), Holder: l.Row.Holder,
-		Age: seconds(l.Age), HeldFor: seconds(l.HeldFor()), Left: seconds(l.Left), Expired: l.State() == "expired", Over: l.Expired(), Count: g.Count(), Others: len(g.Rows) - 1,
+		Age: seconds(l.Age), HeldFor: seconds(l.HeldFor()), Left: seconds(l.Left), Expired: l.State() == "expired", Over: l.Expired(), Count: g.Count(), Others: g.Others(),
 		Of: cmp.Or(l.Seat.Key, l.Seat.Of), Seat: strings.TrimSpace(l.Seat.Kind + " " + l.Seat.Number), Since: s.at.Add(-g.Age),
 		Name: l.Name(), Client: printable.Text(client), Number: number,
 		Hashed: l.Key == "", Full: seconds(max(l.Full, time.Millisecond)), Low: l.Left < l.Full/3 || l.Overdue(), Late: l.Overdue(), Ended: seconds(-l.Left),

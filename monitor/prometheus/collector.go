@@ -23,7 +23,8 @@ import (
 // Options are the settings of a [Collector]. A zero field means its default.
 type Options struct {
 	// Lock, if set, maps keys to the label "lock" of the metrics about locks. It must return few
-	// different names: each makes about forty time series. By default there is no such label.
+	// different names: each makes about forty time series,
+	// and some twenty more for each further outcome of a call and end of a lease. By default there is no such label.
 	Lock func(key string) string
 
 	// Rows, if set, is a repository whose rows are counted for sqllock_rows, at most every ten
@@ -79,8 +80,8 @@ func New(opts *Options) *Collector {
 		Help: "How much of its time-to-live the shortest lease had left at the last renewal.",
 	}, c.metrics.Left.Ratio)
 	c.all = append(c.all, lost, left,
-		newOldest(&c.metrics.Waits, "sqllock_oldest_wait_seconds", "How long the caller of this process has waited that has waited longest.", lock),
-		newOldest(&c.metrics.Holds, "sqllock_oldest_hold_seconds", "How long this process has held the lock that it has held longest.", lock),
+		newOldest(&c.metrics.Waits, "sqllock_oldest_wait_seconds", "How long the longest-waiting caller of this process has waited.", lock),
+		newOldest(&c.metrics.Holds, "sqllock_oldest_hold_seconds", "How long this process has held the lock that it has had longest.", lock),
 		newElections(&c.metrics.Elections), newJobs(&c.metrics.Jobs))
 	if o.Rows != nil {
 		c.all = append(c.all, newRows(o.Rows))

@@ -26,7 +26,7 @@ import (
 // An Option changes the function that [New] returns.
 type Option func(*job)
 
-// UntilSuccess has a job succeed once in a period: the lock stays taken for minHold only if fn has returned
+// UntilSuccess lets a job succeed once in a period: the lock stays taken for minHold only if fn has returned
 // nil. After a run that returned an error or panicked, whose instance died, or that [sqllock.Registry.Close]
 // has cut off, the next call on any instance runs the job again. So the instances must call it more often than
 // the job is to succeed: every ten minutes from three to six with a minHold of 12 hours, for example, for once a
@@ -72,8 +72,8 @@ func UntilSuccess() Option { return func(j *job) { j.untilSuccess = true } }
 //
 // With a minHold of a second or more, the table of names gets how the last run ended, when one last succeeded, and how many
 // were skipped, for `sqllock jobs`. This takes three statements a run, two if it has failed, which delay the release by
-// 250 ms at most, or a moment longer if the connection has to be closed, and one statement a minute for skipped calls. It is
-// best effort, and [sqllock.RegistryOptions].DisableNames turns it off.
+// 250 ms at most, or a moment longer if the connection has to be closed, and one statement a minute for skipped calls, if New
+// is called once and not for each run. It is best effort, and [sqllock.RegistryOptions].DisableNames turns it off.
 //
 // An fn that acquires other locks should not return their ErrNotAcquired unchanged: the run
 // would look skipped. The Key of the HeldError is then the other lock's.

@@ -420,8 +420,8 @@ func TestWhatIsNotRecorded(t *testing.T) {
 		defer func() { must(t, silent.Close(t.Context())) }()
 		must(t, job.New(silent, "secret", time.Minute, func(context.Context) error { return nil })(t.Context()))
 		must(t, job.New(r.Registry, "often", 999*time.Millisecond, func(context.Context) error { return nil })(t.Context()))
-		if all, ok := runs.Read(t.Context(), r.Repository()); !ok || len(all) != 0 {
-			t.Errorf("%v, %+v", ok, all)
+		if all, err := runs.Read(t.Context(), r.Repository()); err != nil || len(all) != 0 {
+			t.Errorf("%v, %+v", err, all)
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/bounded"
-	"github.com/sqllock/sqllock/internal/waits"
+	"github.com/sqllock/sqllock/internal/report"
 )
 
 // shortestPause is the first pause of [candidate.sitOut].
@@ -49,7 +49,7 @@ func (c *candidate) campaign(ctx context.Context) (*term, error) {
 // has its values, and the term. A candidate stands by, so its wait is not reported.
 func (c *candidate) acquire(ctx context.Context) (*term, error) {
 	t := newTerm()
-	lasting, cancel := context.WithCancelCause(context.WithValue(waits.Unreported(context.WithoutCancel(ctx), c.role), termKey{c.view}, t))
+	lasting, cancel := context.WithCancelCause(context.WithValue(report.Unreported(context.WithoutCancel(ctx), c.role), termKey{c.view}, t))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
 	lease, err := c.lock.Lock(lasting)
 	switch ended := !stop(); {

@@ -34,8 +34,11 @@ func TestElections(t *testing.T) {
 	t.Parallel()
 	worlds, terms := 2, 30
 	everything := os.Getenv("SQLLOCK_SIMULATE") != ""
-	if everything {
+	switch {
+	case everything:
 		worlds, terms = 10, 1000
+	case testing.Short():
+		terms = 10
 	}
 	happened := &tally{times: make(map[string]int)}
 	t.Cleanup(func() { // after all worlds

@@ -1,8 +1,10 @@
 package leader
 
 import (
-	"strings"
+	"cmp"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/clientid"
 )
 
 // A Leader is who leads a role, as its row says. The zero Leader means that there is none.
@@ -22,15 +24,5 @@ type Leader struct {
 	Me bool
 }
 
-// numberDigits is how many hexadecimal digits the number of an acquisition has, which follows the client id and a
-// dash in CLIENT_ID.
-const numberDigits = 11
-
 // clientOf returns the client id of a CLIENT_ID, or all of it if it was not made by sqllock.
-func clientOf(holder string) string {
-	dash := strings.LastIndexByte(holder, '-')
-	if dash < 0 || len(holder)-dash-1 != numberDigits || strings.Trim(holder[dash+1:], "0123456789abcdef") != "" {
-		return holder
-	}
-	return holder[:dash]
-}
+func clientOf(holder string) string { return cmp.Or(clientid.Of(holder), holder) }

@@ -201,7 +201,10 @@ func TestTheClientOfALeader(t *testing.T) {
 		for i, test := range []struct{ holder, client string }{
 			{"10.12.13.14:8080-00f00000001", "10.12.13.14:8080"},
 			{"a-b-0123456789a", "a-b"},
-			{"1b4e28ba-2fa1-11d2-883f-0016d3cca427", "1b4e28ba-2fa1-11d2-883f-0016d3cca427"}, // Java's
+			// For the rest of a minimum hold.
+			{"a-b-k123456789a", "a-b"},
+			// Java's.
+			{"1b4e28ba-2fa1-11d2-883f-0016d3cca427", "1b4e28ba-2fa1-11d2-883f-0016d3cca427"},
 			{"host-0123456789A", "host-0123456789A"},
 			{"nodash", "nodash"},
 		} {

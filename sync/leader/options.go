@@ -24,8 +24,8 @@ type Options struct {
 	// [Options.OnChange] and [NotLeaderError]; how soon the elector leads does not depend on them. Default 1 s.
 	ObserveEvery time.Duration
 
-	// OnChange, if set, is called when another elector leads than before, with the zero Leader if there is none now,
-	// and with Leader.Me set if it is this one. Its own row may come first without Me, if it is read in the moment
+	// OnChange, if set, is called when the leader changes: with the new one, whose Me is set if it is this elector, or
+	// with the zero Leader if there is none. This elector's own row may come first without Me, if it is read in the moment
 	// before this elector knows that it leads. A term that is shorter than ObserveEvery may not be reported.
 	OnChange func(Leader)
 

@@ -140,7 +140,7 @@ func TestResignInAnObserver(t *testing.T) {
 // lead.
 func TestElectorsThatYield(t *testing.T) {
 	t.Parallel()
-	const length = 150 * time.Millisecond
+	const length, whole = 150 * time.Millisecond, 2 * ttl
 	for name, yield := range map[string]func(context.Context, *process) error{
 		"by returning": func(context.Context, *process) error { return nil },
 		"by resigning": func(ctx context.Context, p *process) error { return p.Resign(ctx) },
@@ -162,11 +162,11 @@ func TestElectorsThatYield(t *testing.T) {
 					return yield(ctx, p)
 				})
 			}
-			time.Sleep(5 * ttl)
+			time.Sleep(whole)
 			mu.Lock()
 			defer mu.Unlock()
-			f.Logf("%d terms, led for %v of %v, vacant for %v at most", terms, led, 5*ttl, longest)
-			if longest > 2*idle || led < 2*ttl {
+			f.Logf("%d terms, led for %v of %v, vacant for %v at most", terms, led, whole, longest)
+			if longest > 2*idle || led < whole*2/5 {
 				f.Errorf("vacant for %v, led for %v", longest, led)
 			}
 		})

@@ -76,7 +76,7 @@ func (v *view) read(ctx context.Context) (Leader, error) {
 	return now, err
 }
 
-// stir has the goroutine of observe look again at once.
+// stir makes the goroutine of observe read again at once.
 func (v *view) stir() {
 	select {
 	case v.stirred <- struct{}{}:

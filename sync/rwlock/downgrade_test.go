@@ -131,6 +131,7 @@ func TestWhatCannotBeDowngraded(t *testing.T) {
 
 // TestDowngradeWithoutASeat has the writer itself be all readers.
 func TestDowngradeWithoutASeat(t *testing.T) {
+	check.Long(t)
 	inBubble(t, func(f *fixture) {
 		p := f.process()
 		writer := f.get(p.rw.Lock)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/seatkey"
 	"github.com/sqllock/sqllock/internal/seats"
 )
 
@@ -32,7 +33,7 @@ type Lock struct {
 //     must leave room for " reader turn": it has 24 characters at most.
 //   - [sqllock.ErrClosed] and [sqllock.ErrCapacity], as those of [sqllock.Registry.Obtain].
 func New(registry *sqllock.Registry, key string) (*Lock, error) {
-	readers, err := seats.New(registry, key, seats.Reader, MaxReaders)
+	readers, err := seats.New(registry, key, seatkey.Reader, MaxReaders)
 	if err != nil {
 		return nil, err
 	}

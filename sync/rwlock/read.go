@@ -193,7 +193,7 @@ func (r *reading) checkNoWriter() error {
 	switch {
 	case err != nil:
 		return r.failed(err)
-	case !ok || r.isOwn(row):
+	case !ok, row.Released(), r.isOwn(row): // a released row may stay: to take it over would keep out other readers
 		return nil
 	case row.Expired(), r.readers.IsLeftover(row):
 		return r.takeOver(r.Key())

@@ -196,6 +196,7 @@ func TestTheLimitOfAWait(t *testing.T) {
 
 // TestAllSeatsAreTaken has as many readers as there can be, in two processes.
 func TestAllSeatsAreTaken(t *testing.T) {
+	check.Long(t)
 	inBubble(t, func(f *fixture) {
 		processes := []*process{f.rarePoller(), f.rarePoller()}
 		var leases []*sqllock.Lease
@@ -272,6 +273,7 @@ func TestTheLeaseOutlivesTheWait(t *testing.T) {
 
 // TestAWriterThatLosesItsRowGoesOn has the row of a writer deleted, and that of the turn, while it waits.
 func TestAWriterThatLosesItsRowGoesOn(t *testing.T) {
+	check.Long(t)
 	inBubble(t, func(f *fixture) {
 		p, other := f.rarePoller(), f.process()
 		reader := f.get(other.rw.WithTTL(time.Hour).RLock)
@@ -295,6 +297,7 @@ func TestAWriterThatLosesItsRowGoesOn(t *testing.T) {
 // TestMaxHoldCountsTheWait has a writer wait for a reader for longer than its lease may be renewed
 // automatically. It has a whole lease all the same.
 func TestMaxHoldCountsTheWait(t *testing.T) {
+	check.Long(t)
 	inBubble(t, func(f *fixture) {
 		const maxHold = 2 * ttl
 		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, MaxHold: maxHold, IdleBetweenTries: time.Second})

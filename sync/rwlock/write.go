@@ -8,8 +8,8 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/engine"
+	"github.com/sqllock/sqllock/internal/report"
 	"github.com/sqllock/sqllock/internal/seats"
-	"github.com/sqllock/sqllock/internal/waits"
 )
 
 // Lock acquires the write lock, waiting for as long as ctx lasts: until no other writer and
@@ -179,7 +179,7 @@ func (w *writing) lockRow() (lease *sqllock.Lease, err error) {
 		return nil, err
 	}
 	lock = w.terms.Apply(lock)
-	ctx, done := waits.Counted(w.ctx, w.Key()) // by InTurn
+	ctx, done := report.Counted(w.ctx, w.Key()) // by InTurn
 	defer done()
 	if end, limited := w.waiting.Deadline(); limited {
 		lease, err = lock.TryLockFor(ctx, max(time.Until(end), 1)) // 0 would not be the end of a wait

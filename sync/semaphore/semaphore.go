@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/internal/seatkey"
 	"github.com/sqllock/sqllock/internal/seats"
 )
 
@@ -36,7 +37,7 @@ func New(registry *sqllock.Registry, key string, permits int) (*Semaphore, error
 	if permits < 1 || permits > MaxPermits {
 		return nil, seats.Invalid("%d permits of %q: there are 1 to %d", permits, key, MaxPermits)
 	}
-	set, err := seats.New(registry, key, seats.Permit, permits)
+	set, err := seats.New(registry, key, seatkey.Permit, permits)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/flaky"
+	"github.com/sqllock/sqllock/observe"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
@@ -186,5 +188,46 @@ func TestSpellingsAreOneSemaphore(t *testing.T) {
 		lease := f.acquires(spelled(key), 1)
 		f.refuses(spelled(key + " "))
 		f.Unlock(lease)
+	})
+}
+
+// An observer that panics as a permit is acquired does not keep later calls from guessing which one is free, in one round trip.
+func TestAPanicOfAnObserverLeavesNoTry(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		panics := false
+		opts := sqllock.RegistryOptions{Observers: []*observe.Observer{{Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+			return ctx, func(observe.AcquireEnd) {
+				if panics {
+					panic("as planned")
+				}
+			}
+		}}}}
+		db, network := f.Network()
+		a := f.semaphore(f.registryOn(db, "a", opts), 1)
+		network.Follow(func(_ context.Context, m flaky.Moment) error {
+			if !m.Done {
+				time.Sleep(time.Second)
+			}
+			return nil
+		})
+		takes := func() time.Duration {
+			f.Unlock(f.acquires(a, 1))
+			began := time.Now()
+			f.Unlock(f.acquires(a, 1))
+			return time.Since(began)
+		}
+		before := takes()
+		panics = true
+		func() {
+			defer func() {
+				if recover() == nil {
+					f.Error("the panic does not go on")
+				}
+			}()
+			_, _ = a.TryAcquire(f.Context(), 1)
+		}()
+		panics = false
+		check.Equal(f.T, "the time for a permit", takes(), before)
+		network.Follow(nil)
 	})
 }

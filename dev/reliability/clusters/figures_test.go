@@ -8,13 +8,11 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sqllock/sqllock/dev/reliability/clusters/checker"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
-	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
 	figures "github.com/sqllock/sqllock/dev/reliability/internal/page"
 )
 
@@ -84,19 +82,8 @@ func (b *trial) publish(r *checker.Report) error {
 			return err
 		}
 	}
-	return figures.PutRow(*page, "campaign", 1, b.name, b.took.Round(time.Second), b.faults,
-		fmt.Sprintf("%d, %d", b.workers.Killed, b.workers.Stopped), acquiredOf(r), r.Guarded,
-		len(r.Overlaps), len(r.Tokens), len(r.Stale), len(r.Missing), len(r.Nonlinear), len(b.slow),
-		fmt.Sprintf("%s (%s)", inSeconds(longest.gap), longest.name))
-}
-
-// acquiredOf counts the acquisitions of each kind, in the order of [workload.Kinds].
-func acquiredOf(r *checker.Report) string {
-	var all []string
-	for _, kind := range workload.Kinds {
-		all = append(all, strconv.Itoa(r.Kinds[kind]))
-	}
-	return strings.Join(all, ", ")
+	return figures.PutRow(*page, "campaign", 1, b.name, b.took.Round(time.Second), b.faults, fmt.Sprintf("%d, %d", b.workers.Killed, b.workers.Stopped),
+		r.Acquisitions, b.opened(), r.Guarded, fmt.Sprintf("%s (%s)", inSeconds(longest.gap), longest.name))
 }
 
 func inSeconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -334,6 +334,7 @@ func (l straggler) keepsOut(t *testing.T) {
 			key := fmt.Sprint(pair, " ", n, " ", time.Now().UnixNano())
 			apply := l.stall(t)
 			first := check.Value(kinds[pair[0]](t.Context(), l.thereLocks, key))(t)
+			// real time: the node is behind until after the limit, however late that is
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			second, err := kinds[pair[1]](ctx, l.lateLocks, key)
 			cancel()
@@ -368,6 +369,7 @@ func (l straggler) losesNoRow(t *testing.T) {
 		if err != nil || !got.Acquired {
 			t.Fatal(got, err)
 		}
+		// real time: the node is behind until after the limit, however late that is
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		renewed, err := late.Renew(ctx, key, holder, longTTL)
 		row, ok, unread := there.Peek(t.Context(), key)

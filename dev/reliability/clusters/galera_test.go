@@ -29,16 +29,29 @@ func TestGalera(t *testing.T) {
 	for _, choice := range []workload.Choice{workload.Own, workload.Random} {
 		t.Run(string(choice), func(t *testing.T) {
 			inParallel(t)
-			c := cluster.For(t, "galera", cluster.StartGalera)
-			b := newTrial(t, "Galera, "+string(choice)+" node", c, workload.Target{Driver: "mysql", DSNs: dsns(c.Nodes), Work: textProtocol, Choice: choice})
-			b.nemeses = galeraFaults
+			b := galeraTrial(t, "Galera, "+string(choice)+" node", cluster.StartGalera, choice)
 			b.short = map[workload.Choice][]string{
 				workload.Own: {"cut from peers", "kill -9 all nodes"}, workload.Random: {"kill -9", lag.name},
 			}[choice]
-			b.final = eachNode(c.Nodes)
 			b.mustHold(b.run())
 		})
 	}
+}
+
+// TestGaleraNewest is TestGalera on MariaDB 11.8, where innodb_snapshot_isolation is ON by default.
+func TestGaleraNewest(t *testing.T) {
+	inParallel(t)
+	b := galeraTrial(t, "Galera 11.8, random node", cluster.StartGaleraNewest, workload.Random)
+	b.short = []string{"kill -9"}
+	b.mustHold(b.run())
+}
+
+func galeraTrial(t *testing.T, name string, start func(context.Context) (*cluster.Cluster, error), choice workload.Choice) *trial {
+	t.Helper()
+	c := cluster.For(t, "galera", start)
+	b := newTrial(t, name, c, workload.Target{Driver: "mysql", DSNs: dsns(c.Nodes), Work: textProtocol, Choice: choice})
+	b.nemeses, b.final = galeraFaults, eachNode(c.Nodes)
+	return b
 }
 
 // TestGaleraClocks sets the clock of a node within the margin by which a lease ends before its row, a

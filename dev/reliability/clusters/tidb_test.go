@@ -21,6 +21,7 @@ import (
 	"github.com/sqllock/sqllock/dev/reliability/clusters/history"
 	"github.com/sqllock/sqllock/dev/reliability/clusters/workload"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/migrations"
 )
@@ -59,7 +60,7 @@ func newTiDBTrial(t *testing.T, name string, choice workload.Choice, parameters 
 		all = append(all, dsn+parameters)
 	}
 	b := newTrial(t, name, c, workload.Target{Driver: "mysql", Engine: "TiDB", DSNs: all, Choice: choice})
-	b.config.TTL, b.config.MaxHold = dialect.TiDB().LeastTTL, 12*time.Second
+	b.config.TTL, b.config.MaxHold = sqltext.TiDB().LeastTTL, 12*time.Second
 	return b
 }
 

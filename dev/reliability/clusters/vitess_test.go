@@ -170,6 +170,7 @@ func waitsForReparent(t *testing.T, c *cluster.Cluster, name string, replace fun
 	waits := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: longTTL, WaitThroughOutages: true, NoRenew: true}))(t)
 	replaced := check.Begin(replace)
 	failed := 0
+	// real time: for so long tries go on, and any number of them may fail
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		lease, err := waits.TryLock(t.Context(), name+" tried")
 		switch {

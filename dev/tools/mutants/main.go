@@ -110,7 +110,7 @@ func (r *runner) prepare(ctx context.Context, chosen []mutation) (err error) {
 	if r.overlay, err = makeOverlay(ctx, r.copied); err != nil {
 		return err
 	}
-	for _, s := range []*simulation{&worlds, &elections} {
+	for _, s := range simulations {
 		if !slices.ContainsFunc(chosen, func(m mutation) bool { return m.simulation() == s }) {
 			continue
 		}
@@ -224,7 +224,7 @@ func (r *runner) find(ctx context.Context, b built, binary string) (first verdic
 // control runs all worlds of mutants on the library as it is.
 func (r *runner) control(ctx context.Context, chosen []mutation) error {
 	caught := "-"
-	for _, s := range []*simulation{&worlds, &elections} {
+	for _, s := range simulations {
 		var seeds []int
 		for _, m := range chosen {
 			if m.simulation() == s {

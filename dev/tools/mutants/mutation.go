@@ -29,10 +29,14 @@ type edit struct{ file, old, new string }
 
 // simulation returns the one that shows it.
 func (m mutation) simulation() *simulation {
-	if strings.HasPrefix(m.edits[0].file, "sync/leader/") {
+	switch file := m.edits[0].file; {
+	case strings.HasPrefix(file, "sync/leader/"):
 		return &elections
+	case strings.HasPrefix(file, "internal/bell/"):
+		return &bells
+	default:
+		return &worlds
 	}
-	return &worlds
 }
 
 // apply makes the edits in the module in dir. undo takes them back.

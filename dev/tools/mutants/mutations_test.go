@@ -65,6 +65,26 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+func TestFailedTest(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		output string
+		passed bool
+		kind   string
+		fault  bool
+	}{
+		{"--- PASS: TestBell (0.00s)\nPASS\n", true, "", false},
+		{"--- PASS: TestBell (0.00s)\n--- FAIL: TestTell (0.00s)\n    --- FAIL: TestTell/one (0.00s)\nFAIL\n", false, "TestTell", false},
+		{"panic: oh\n", false, "", true},
+		{"PASS\n", true, "", true},
+	} {
+		v, err := failedTest(test.output, test.passed)
+		if v.kind != test.kind || (err != nil) != test.fault {
+			t.Errorf("%q gives %+v, %v", test.output, v, err)
+		}
+	}
+}
+
 // TestTable holds the table to the mutations, and a row to one line.
 func TestTable(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,11 @@ type simulation struct {
 var (
 	worlds    = simulation{"world", "internal/test/simulation", 1, 1 << 30}
 	elections = simulation{"election", "sync/leader", 0, 9}
+	// The worlds have no wake-ups of MySQL. Bells are the tests of their package, in virtual time, which have no seed: all of
+	// them are the first.
+	bells = simulation{"run", "internal/bell", 1, 1}
+
+	simulations = []*simulation{&worlds, &elections, &bells}
 )
 
 // compile compiles a simulation in the module in dir. problem is what the compiler says.
@@ -58,6 +63,13 @@ func (s *simulation) run(ctx context.Context, binary string, seeds []int) (v ver
 			return v, err
 		}
 		return verdictOf(output, passed)
+	}
+	if s == &bells {
+		output, passed, err := s.execute(ctx, binary, ".")
+		if err != nil {
+			return v, err
+		}
+		return failedTest(output, passed)
 	}
 	for _, seed := range seeds { // each in a process of its own, as the others
 		output, passed, err := s.execute(ctx, binary, fmt.Sprintf("^TestElections$/^%d$", seed), "SQLLOCK_SIMULATE=all", "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1")
@@ -89,6 +101,22 @@ func (s *simulation) execute(ctx context.Context, binary, test string, environme
 		return "", false, errors.Join(err, ctx.Err()) // it was not run, or was killed
 	}
 	return text.String(), err == nil, nil
+}
+
+var failedFirst = regexp.MustCompile(`(?m)^--- FAIL: (\w+) `)
+
+// failedTest finds the first test that has failed.
+func failedTest(output string, passed bool) (v verdict, err error) {
+	v.output = output
+	switch found := failedFirst.FindStringSubmatch(output); {
+	case found != nil:
+		v.kind, v.seed = found[1], 1
+	case !passed:
+		err = fmt.Errorf("the tests failed, and named none:\n%s", output)
+	case !strings.Contains(output, "--- PASS: "):
+		err = fmt.Errorf("no test ran:\n%s", output)
+	}
+	return v, err
 }
 
 var violation = regexp.MustCompile(`(?m)^simulation: seed (\d+): ([a-z -]+): `)

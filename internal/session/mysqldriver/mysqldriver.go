@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"regexp"
@@ -18,7 +19,9 @@ import (
 	"github.com/go-sql-driver/mysql" // also registers the driver "mysql"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bell"
 	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 var (
@@ -129,14 +132,22 @@ func target(dsn string, config *mysql.Config) (session.Target, error) {
 	}
 	redacted := session.RedactedURL("mysql", config.User, host, config.DBName)
 	t := session.Target{
-		Dialect: dialect.MySQL(), Redacted: redacted, Driver: "mysql", Source: dsn, MultiStatements: useMessages(config.Clone()),
+		Dialect: dialect.MySQL(), Redacted: redacted, Driver: "mysql", Source: dsn,
 		SerializablePool: !sets(config.Params, "tx_isolation") && !sets(config.Params, "transaction_isolation"),
-		Idle:             idle, Prepares: true, IsLost: isLost, Connector: connector,
+		Idle:             idle, Prepares: true, Bell: newBell, IsLost: isLost, Connector: connector,
 	}
-	if t.MultiStatements {
-		t.Check = checkCharset
+	if useMessages(config.Clone()) {
+		t.MultiStatements = takesMessages
+	}
+	if config.Net == "tcp" && config.DialFunc == nil {
+		t.Address = config.Addr
 	}
 	return t, nil
+}
+
+func newBell(sessions, pool *sql.DB) session.Bell {
+	d := sqltext.MySQL()
+	return bell.New(sessions, pool, &d)
 }
 
 // errNil is for a configuration that is missing.
@@ -210,6 +221,11 @@ func connectorOf(config *mysql.Config, s session.Settings) (driver.Connector, er
 	if !sets(config.Params, snapshots) {
 		config.Params["autocommit"] += " /*M!110602 , " + snapshots + " = OFF */"
 	}
+	if s.Unlimited {
+		maps.DeleteFunc(config.Params, func(name, _ string) bool { return limits.MatchString(name) })
+		config.Params["autocommit"] += " /*!80000 , max_execution_time = 0 */ /*M!100600 , max_statement_time = 0 */"
+		config.ReadTimeout = 0
+	}
 	for name, value := range config.Params {
 		config.Params[name] = s.Rewrite(value)
 	}
@@ -225,20 +241,28 @@ const snapshots = "innodb_snapshot_isolation"
 // default. The server does not notice meanwhile that its client has gone, and executes the statement in the end.
 const tableWait = "lock_wait_timeout"
 
-// checkCharset checks that the server reads statements in the character set in which the driver quotes
-// arguments. The names of parameters do not say it: their values are SQL.
-func checkCharset(ctx context.Context, db *sql.DB) error {
+// takesMessages reports whether sessions take several statements in a message. MySQL Router does not where it lets clients share
+// sessions (connection_sharing=1). It returns ErrCharset unless the server reads statements in the character set in which
+// the driver quotes arguments. The names of parameters do not say it: their values are SQL.
+func takesMessages(ctx context.Context, db *sql.DB) (bool, error) {
+	const question = "SELECT @@character_set_client"
 	var charset string
-	if err := db.QueryRowContext(ctx, "SELECT @@character_set_client").Scan(&charset); err != nil {
-		return err
+	err := db.QueryRowContext(ctx, question+"; SELECT 1").Scan(&charset)
+	answer := new(mysql.MySQLError)
+	refused := errors.As(err, &answer) && answer.Number == erMultiStatements
+	if refused {
+		err = db.QueryRowContext(ctx, question).Scan(&charset)
 	}
-	if charset != "utf8mb4" {
-		return fmt.Errorf("%w: it is %s", session.ErrCharset, charset)
+	if err == nil && charset != "utf8mb4" {
+		err = fmt.Errorf("%w: it is %s", session.ErrCharset, charset)
 	}
-	return nil
+	return !refused && err == nil, err
 }
 
-// useMessages has the driver send several statements with arguments in one message, and reports
+// erMultiStatements is MySQL Router's error for several statements in a message, where clients share sessions.
+const erMultiStatements = 4501
+
+// useMessages lets the driver send several statements with arguments in one message, and reports
 // whether it can. The driver puts the arguments into the text then, which is safe in UTF-8: in
 // some other character sets a part of a character can be a quote. So the connection uses
 // UTF-8, whatever the DSN and the server say, unless the DSN sets the variables one by one.
@@ -297,6 +321,9 @@ func complete(parameters map[string]string) {
 // defaults are those of the server, whatever a DBA has set for all sessions: a limit leaves rows out of
 // statements about several, and sql_safe_updates refuses some of them. Vitess reads a limit as a signed number.
 var defaults = map[string]string{"sql_select_limit": "9223372036854775807", "sql_safe_updates": "0", "completion_type": "0"}
+
+// limits matches what the limits on statements can be called in SET.
+var limits = regexp.MustCompile(`(?i)max_(?:execution|statement)_time\s*$`)
 
 // autocommit matches what the variable can be called in SET.
 var autocommit = regexp.MustCompile(`(?i)^\s*(?:(?:@@)?(?:(?:session|local)(?:\s+|\s*\.\s*))?|@@)autocommit\s*$`)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/sqllock/sqllock/internal/session"
@@ -75,5 +76,45 @@ func TestNotMariaDB(t *testing.T) {
 		}
 		check.Equal(t, "comments in "+sent, strings.Count(sent, "/*M!"), want)
 		check.Equal(t, "comments for MySQL in "+sent, strings.Count(sent, "/*!80000"), 1)
+	}
+}
+
+// MySQL Router refuses several statements in a message where clients share sessions. Any other error says nothing about that.
+func TestTakesMessages(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("gone")
+	for name, c := range map[string]struct {
+		refusal error
+		charset string
+		takes   bool
+		want    error
+	}{
+		"a server":        {nil, "utf8mb4", true, nil},
+		"another charset": {nil, "gbk", false, session.ErrCharset},
+		"a Router":        {&mysql.MySQLError{Number: 4501}, "utf8mb4", false, nil},
+		"both":            {&mysql.MySQLError{Number: 4501}, "gbk", false, session.ErrCharset},
+		"an error":        {gone, "", false, gone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, mock, err := sqlmock.New()
+			check.Must(t, err)
+			charset := func() *sqlmock.Rows { return sqlmock.NewRows([]string{"charset"}).AddRow(c.charset) }
+			together := mock.ExpectQuery("SELECT @@character_set_client; SELECT 1")
+			if c.refusal != nil {
+				together.WillReturnError(c.refusal)
+			} else {
+				together.WillReturnRows(charset())
+			}
+			if c.refusal != nil && !errors.Is(c.want, gone) {
+				mock.ExpectQuery("SELECT @@character_set_client$").WillReturnRows(charset())
+			}
+			takes, err := takesMessages(t.Context(), db)
+			check.Equal(t, "takes them", takes, c.takes)
+			check.Is(t, err, c.want)
+			mock.ExpectClose()
+			check.Must(t, db.Close())
+			check.Must(t, mock.ExpectationsWereMet())
+		})
 	}
 }

@@ -22,6 +22,7 @@ func TestASilentServer(t *testing.T) {
 		c := check.Value(dialer{patience: patience}.DialContext(t.Context(), "tcp", listener.Addr().String()))(t)
 		defer c.Close()
 		if name == "deadline" {
+			// real time: the server is silent, so its end comes, however late
 			check.Must(t, c.SetDeadline(time.Now().Add(time.Millisecond)))
 		}
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -170,7 +170,11 @@ func connector(source string, _ session.Settings) (driver.Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sqlite.NewConnector(source)
+	c, err := sqlite.NewConnector(source)
+	if err != nil {
+		return nil, err
+	}
+	return session.Preparing(c), nil
 }
 
 // absolute returns a URI whose file does not depend on the directory of this process.

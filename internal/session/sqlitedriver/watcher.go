@@ -12,7 +12,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/poll"
 	"github.com/sqllock/sqllock/internal/session"
 )
 
@@ -37,10 +37,10 @@ type watcher struct {
 	file string // of the database
 
 	mu      sync.Mutex
-	reports map[*func(locktable.Report) time.Duration]struct{} // of those who watch
-	cancel  context.CancelFunc                                 // ends the goroutine; nil if there is none
-	done    chan struct{}                                      // closed when it has ended
-	ending  *time.Timer                                        // ends it when no one watches
+	reports map[*func(poll.Report) time.Duration]struct{} // of those who watch
+	cancel  context.CancelFunc                            // ends the goroutine; nil if there is none
+	done    chan struct{}                                 // closed when it has ended
+	ending  *time.Timer                                   // ends it when no one watches
 	closed  bool
 }
 
@@ -54,14 +54,14 @@ func watcherOf(source string) session.Watcher {
 }
 
 func newWatcher(file string) *watcher {
-	w := &watcher{file: file, reports: make(map[*func(locktable.Report) time.Duration]struct{})}
+	w := &watcher{file: file, reports: make(map[*func(poll.Report) time.Duration]struct{})}
 	w.ending = time.AfterFunc(watchOn, w.endUnused)
 	w.ending.Stop()
 	return w
 }
 
-// Watch implements locktable.Watcher.
-func (w *watcher) Watch(report func(locktable.Report) time.Duration) (stop func()) {
+// Watch implements poll.Watcher.
+func (w *watcher) Watch(report func(poll.Report) time.Duration) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := &report
@@ -135,7 +135,7 @@ func (w *watcher) run(ctx context.Context) {
 		if err := w.watch(ctx, file+"-wal"); errors.Is(err, errReplaced) {
 			pause = eventPause
 		}
-		w.report(locktable.Unwatched)
+		w.report(poll.Unwatched)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -161,7 +161,7 @@ func (w *watcher) watch(ctx context.Context, path string) error {
 	if err := events.Add(path); err != nil {
 		return err
 	}
-	w.report(locktable.Missed)
+	w.report(poll.Missed)
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
@@ -173,7 +173,7 @@ func (w *watcher) watch(ctx context.Context, path string) error {
 		rest := time.Duration(0)
 		select {
 		case event := <-events.Events:
-			rest = w.report(locktable.Written)
+			rest = w.report(poll.Written)
 			switch {
 			case event.Op == fsnotify.Write:
 			case event.Op == fsnotify.Chmod && isStill(watched, path): // SQLite of root sets the owner whenever it opens the file
@@ -184,7 +184,7 @@ func (w *watcher) watch(ctx context.Context, path string) error {
 			if err == nil { // it is closed
 				return errReplaced
 			}
-			rest = w.report(locktable.Missed) // there were too many
+			rest = w.report(poll.Missed) // there were too many
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -199,7 +199,7 @@ func isStill(watched os.FileInfo, path string) bool {
 }
 
 // report returns for how long all who watch need no further report.
-func (w *watcher) report(r locktable.Report) (pause time.Duration) {
+func (w *watcher) report(r poll.Report) (pause time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	first := true

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/poll"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
@@ -22,7 +22,7 @@ type watched struct {
 
 	t       *testing.T
 	log     string
-	reports chan locktable.Report
+	reports chan poll.Report
 	stop    func()
 }
 
@@ -33,7 +33,7 @@ func watch(t *testing.T) *watched {
 	}
 	file := filepath.Join(t.TempDir(), "a #%41.db")
 	w := watcherOf(check.Value(Parse(DSN(file)))(t).Source).(*watcher)
-	one := &watched{watcher: w, t: t, log: file + "-wal", reports: make(chan locktable.Report)}
+	one := &watched{watcher: w, t: t, log: file + "-wal", reports: make(chan poll.Report)}
 	t.Cleanup(func() { check.Must(t, w.Close()) })
 	return one
 }
@@ -41,7 +41,7 @@ func watch(t *testing.T) *watched {
 // begin watches until end.
 func (w *watched) begin() {
 	ended := make(chan struct{})
-	stop := w.Watch(func(r locktable.Report) time.Duration {
+	stop := w.Watch(func(r poll.Report) time.Duration {
 		select {
 		case w.reports <- r:
 		case <-ended:
@@ -55,7 +55,7 @@ func (w *watched) begin() {
 }
 
 // await waits for a report.
-func (w *watched) await(want locktable.Report) {
+func (w *watched) await(want poll.Report) {
 	w.t.Helper()
 	for r := range w.reports {
 		if r == want {
@@ -89,14 +89,14 @@ func TestWatcher_FollowsTheLog(t *testing.T) {
 			w := watch(t)
 			w.begin()
 			defer w.stop()
-			w.await(locktable.Unwatched) // it is not there
+			w.await(poll.Unwatched) // it is not there
 			for range 3 {
 				w.write()
-				w.await(locktable.Missed)
+				w.await(poll.Missed)
 				w.write()
-				w.await(locktable.Written)
+				w.await(poll.Written)
 				replace(w)
-				w.await(locktable.Unwatched)
+				w.await(poll.Unwatched)
 			}
 		})
 	}
@@ -109,12 +109,12 @@ func TestWatcher_StaysWhileTheFileIsTheSame(t *testing.T) {
 	w.write()
 	w.begin()
 	defer w.stop()
-	w.await(locktable.Missed)
+	w.await(poll.Missed)
 	for range 3 {
 		check.Must(t, os.Chmod(w.log, 0o640))
-		check.Equal(t, "the report of the mode", <-w.reports, locktable.Written)
+		check.Equal(t, "the report of the mode", <-w.reports, poll.Written)
 		w.write()
-		check.Equal(t, "the report of a write", <-w.reports, locktable.Written)
+		check.Equal(t, "the report of a write", <-w.reports, poll.Written)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestWatcher_LeavesNoDescriptor(t *testing.T) { // not parallel: it counts t
 	for range 3 {
 		check.Equal(t, "descriptors before", descriptors(t), 0)
 		w.begin()
-		w.await(locktable.Missed)
+		w.await(poll.Missed)
 		check.Equal(t, "descriptors", descriptors(t), 1)
 		w.stop()
 		for descriptors(t) > 0 {
@@ -133,7 +133,7 @@ func TestWatcher_LeavesNoDescriptor(t *testing.T) { // not parallel: it counts t
 		}
 	}
 	w.begin()
-	w.await(locktable.Missed)
+	w.await(poll.Missed)
 	closed := make(chan error)
 	go func() { closed <- w.Close() }()
 	for {
@@ -180,11 +180,11 @@ func TestWatcher_WatchesTheLogOfSQLite(t *testing.T) {
 		target := check.Value(Parse(dsn))(t)
 		pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 2, Create: true}))(t)
 		check.Must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "CREATE TABLE IF NOT EXISTS t (n INTEGER)")))
-		one := &watched{watcher: pools.Watcher.(*watcher), t: t, reports: make(chan locktable.Report)}
+		one := &watched{watcher: pools.Watcher.(*watcher), t: t, reports: make(chan poll.Report)}
 		one.begin()
-		one.await(locktable.Missed)
+		one.await(poll.Missed)
 		check.Must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")))
-		one.await(locktable.Written)
+		one.await(poll.Written)
 		one.stop()
 		check.Must(t, pools.Close())
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -105,7 +106,7 @@ var batchingTests = []test{
 		}
 	}),
 	inEachCell("APinnedRowDelaysNoOtherCaller", func(f *fixture) {
-		if f.cell.Dialect.Embedded {
+		if f.cell.Dialect == dialect.SQLite() {
 			return // there, a transaction that has written blocks all other writers
 		}
 		r := f.registry(ttl)
@@ -114,7 +115,7 @@ var batchingTests = []test{
 		f.must(tx.guard(f.Context(), pinned))
 		f.inGoroutines(16, func(i int) error {
 			for round := range 3 {
-				if i == 0 && f.cell.Dialect.Name == "postgres" {
+				if i == 0 && f.cell.Dialect == dialect.Postgres() {
 					_, err := f.obtain(r).TryLock(f.Context())
 					if !errors.Is(err, sqllock.ErrNotAcquired) {
 						return fmt.Errorf("the pinned row: %w", err)

@@ -17,7 +17,9 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/poll"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -45,7 +47,9 @@ type Cell struct {
 	// Waker, if not nil, wakes up waiters, and releases notify it.
 	Waker sqllock.Waker
 	// Watcher, if not nil, reports writes to waiters.
-	Watcher locktable.Watcher
+	Watcher poll.Watcher
+	// Bell, if not nil, has releases wake waiters.
+	Bell locktable.Bell
 	// Only, if not nil, are the names of the tests that run, as in [Names], one after the other.
 	Only []string
 	// If OnlyOwn is true, tests are left out that show the same in every cell of a server, because they send no
@@ -88,7 +92,7 @@ func Run(t *testing.T, cell Cell, done func(Result)) {
 }
 
 // isFair reports whether the locks of the cell are acquired in the order of arrival between processes.
-func (c Cell) isFair() bool { return c.Plain && !c.Dialect.Embedded }
+func (c Cell) isFair() bool { return c.Plain && c.Dialect != dialect.SQLite() }
 
 // has reports whether a test runs in the cell.
 func (c Cell) has(test test) bool {
@@ -133,7 +137,7 @@ type part struct {
 // parts returns the tests of a cell. Renewals, guarded transactions and electors do not depend on the isolation in
 // which a lock was acquired, and their tests take long: they run for one isolation only.
 func parts(cell Cell) []part {
-	shared := cell.Dialect.Embedded && cell.InBubble == nil
+	shared := cell.Dialect == dialect.SQLite() && cell.InBubble == nil
 	all := []part{
 		{name: "Repository", tests: repositoryTests},
 		{name: "Lease", tests: leaseTests},
@@ -251,9 +255,12 @@ func (f *fixture) repository(opts sqllock.RepositoryOptions) *sqllock.Repository
 
 // unhurried is the test's context, with which a repository waits for a minute for each answer.
 func (f *fixture) unhurried() context.Context {
-	ctx := locktable.WithPatience(f.Context(), time.Minute)
+	ctx := dbcall.WithTestPatience(f.Context(), time.Minute)
 	if f.cell.Watcher != nil {
-		ctx = locktable.WithWatcher(ctx, f.cell.Watcher)
+		ctx = poll.WithWatcher(ctx, f.cell.Watcher)
+	}
+	if f.cell.Bell != nil {
+		ctx = locktable.WithBell(ctx, f.cell.Bell)
 	}
 	return ctx
 }
@@ -272,6 +279,19 @@ func (f *fixture) registry(ttl time.Duration) *sqllock.Registry {
 	f.Helper()
 	return f.registryOver(f.processWith(ttl), sqllock.RegistryOptions{
 		NoRenew: true, TTL: ttl, IdleBetweenTries: f.cell.idle(), HandOff: !f.cell.Plain, Fair: f.cell.isFair(), Waker: f.cell.Waker,
+	})
+}
+
+// longWaiter is registry for a caller that waits for the end of a lease. In virtual time it polls seldom: ten thousand polls
+// in five minutes would find what some hundred find.
+func (f *fixture) longWaiter() *sqllock.Registry {
+	f.Helper()
+	idle := f.cell.idle()
+	if f.cell.InBubble != nil {
+		idle = 4 * time.Second
+	}
+	return f.registryOver(f.process(), sqllock.RegistryOptions{
+		NoRenew: true, TTL: ttl, IdleBetweenTries: idle, HandOff: !f.cell.Plain, Fair: f.cell.isFair(), Waker: f.cell.Waker,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -20,6 +21,7 @@ func (f *fixture) pass() {
 	f.Helper()
 	f.hasten()
 	if f.cell.InBubble != nil {
+		// real time: in virtual time alone
 		f.pause(2 * ttl)
 	}
 }
@@ -54,7 +56,7 @@ func (f *fixture) age(by time.Duration, keys ...string) {
 		"postgres": "%[1]s = %[1]s - %[2]d * INTERVAL '1 millisecond'",
 		"mysql":    "%[1]s = %[1]s - INTERVAL %[2]d * 1000 MICROSECOND",
 		"sqlite":   "%[1]s = datetime(%[1]s, 'subsec', printf('%%.3f seconds', -%[2]d / 1000.0))",
-	}[f.cell.Dialect.Name]
+	}[sqltext.Of(f.cell.Dialect).Name]
 	for i, column := range columns {
 		columns[i] = fmt.Sprintf(earlier, column, by.Milliseconds())
 	}
@@ -111,6 +113,7 @@ func (f *fixture) guardBeyond(acquire func() *sqllock.Lease) (guarded *sqllock.L
 // pause waits, between two polls or for what must not happen.
 func (f *fixture) pause(d time.Duration) {
 	f.Helper()
+	// real time: its callers give their reasons, unless they poll
 	if !bounded.Sleep(f.Context(), d) {
 		f.Fatal(f.Context().Err())
 	}

@@ -95,7 +95,7 @@ var handOffTests = []test{
 		f.must(lease.Unlock(f.Context()))
 	}),
 	once("ARowWithAMinimumHoldIsNotHandedOn", func(f *fixture) {
-		r := f.registry(ttl)
+		r := f.longWaiter()
 		first := f.acquire(f.obtain(r).WithMinHold(ttl))
 		waiting := f.queueWaiters(r, 1)
 		f.must(first.Unlock(f.Context()))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -194,7 +195,7 @@ var jointTests = []test{
 var jointRenewalTests = []test{
 	inVirtualTime("AutoRenewKeepsAllRowsOfAJointLock", func(f *fixture) {
 		lease := f.acquire(f.obtainAll(f.autoRenewed(), "a", "b"))
-		rival := f.registry(ttl)
+		rival := f.longWaiter()
 		f.checkRefused(check.ErrorOf(rival.TryLockFor(f.Context(), "a", 3*ttl/2)), "a", lease.Holder())
 		f.checkRefused(check.ErrorOf(rival.TryLock(f.Context(), "b")), "b", lease.Holder())
 		f.must(lease.Unlock(f.Context()))
@@ -212,7 +213,7 @@ var jointGuardTests = []test{
 		f.guarded(func() *sqllock.Lease { return f.acquire(l) }, rivals...)
 	}),
 	inEachCell("APinnedRowDoesNotKeepTheOthersOfAJointLockTaken", func(f *fixture) {
-		if f.cell.Dialect.Embedded {
+		if f.cell.Dialect == dialect.SQLite() {
 			return // the transaction has the whole file
 		}
 		r := f.registry(ttl)

@@ -111,6 +111,7 @@ var leaseTests = []test{
 		r := f.registry(ttl)
 		lease := f.acquire(f.obtain(r))
 		before := lease.Deadline()
+		// real time: for more than the clock's resolution
 		f.pause(time.Millisecond)
 		f.must(r.RenewLock(lease.Context(), "k"))
 		if !lease.Deadline().After(before) {
@@ -162,6 +163,7 @@ var leaseTests = []test{
 			}
 		}
 		f.is(r.RenewLockFor(f.Context(), "k", ttl), sqllock.ErrNotHeld)
+		// real time: is refused
 		f.is(lease.RenewFor(f.Context(), sqllock.MinTTL-1), sqllock.ErrInvalid)
 		f.must(lease.Unlock(f.Context()))
 		f.is(lease.RenewFor(f.Context(), ttl), sqllock.ErrNotHeld)
@@ -273,6 +275,7 @@ var leaseTests = []test{
 		l := f.lock(ttl)
 		outer := f.acquire(l)
 		before := outer.Deadline()
+		// real time: for more than the clock's resolution
 		f.pause(time.Millisecond)
 		inner := check.Value(l.Lock(outer.Context()))(f)
 		if !outer.Deadline().After(before) {
@@ -340,7 +343,7 @@ var leaseTests = []test{
 		f.must(first.Unlock(f.Context()))                                   // once more, as with defer
 		f.is(check.ErrorOf(l.TryLock(f.Context())), sqllock.ErrNotAcquired) // in the same process too, and without blocking
 		f.hasten()
-		second := check.Value(f.lock(ttl).Lock(f.Context()))(f)
+		second := check.Value(f.obtain(f.longWaiter()).Lock(f.Context()))(f)
 		if after := time.Since(sent); f.cell.InBubble != nil && (after < ttl || after > ttl+short) {
 			f.Fatalf("free after %v", after)
 		}
@@ -367,6 +370,7 @@ var leaseTests = []test{
 			f.acquire(f.obtain(r).WithMinHold(minHold)), f.acquire(f.obtainAll(r, "a", "b").WithMinHold(minHold)),
 			f.acquire(f.obtainAll(r, "passed").WithMinHold(time.Nanosecond)), f.acquire(f.obtainAll(r, "none")),
 		}
+		// real time: for more than the clock's resolution
 		f.pause(time.Millisecond)
 		f.must(r.Close(f.Context()))
 		f.is(leases[0].Unlock(f.Context()), sqllock.ErrClosed)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -155,14 +155,14 @@ type owned struct{ Key, Holder string }
 // renewAll renews rows by one statement, as AutoRenew does.
 func (f *fixture) renewAll(rows []owned, ttl time.Duration) ([]locktable.Outcome, error) {
 	f.Helper()
-	names := check.Value(dialect.NamesFor(""))(f)
+	names := check.Value(sqltext.NamesFor(""))(f)
 	table := check.Value(locktable.Open(f.unhurried(), locktable.Config{
-		DB: f.cell.DB.DB, Dialect: f.cell.Dialect, Names: names, Region: f.region, MultiStatements: f.cell.MultiStatements,
+		DB: f.cell.DB.DB, Dialect: sqltext.Of(f.cell.Dialect), Names: names, Region: f.region, MultiStatements: f.cell.MultiStatements,
 	}))(f)
 	claims := make([]locktable.Claim, len(rows))
 	for i, row := range rows {
 		lockKey := check.Value(sqllock.SpringKeys(row.Key))(f)
 		claims[i] = locktable.Claim{LockKey: lockKey, Holder: row.Holder, TTL: ttl}
 	}
-	return table.RenewAll(f.Context(), claims)
+	return table.Renewals.RenewAll(f.Context(), claims)
 }

@@ -43,10 +43,13 @@ var repositoryTests = []test{
 		f.checkAcquired(second, "k", holder, true)
 	}),
 	inEachCell("ARowIsNotTakenOverBeforeItExpires", func(f *fixture) {
+		// real time: the test waits for its end, and no holder keeps it
 		first, second := f.processWith(short), f.processWith(short)
 		sent := time.Now()
+		// real time: the test waits for its end, and no holder keeps it
 		f.acquireRow(first, "k", short)
 		for {
+			// real time: the test waits for its end, and no holder keeps it
 			got := check.Value(second.Acquire(f.Context(), "k", second.NewHolder(), short))(f)
 			if got.Acquired {
 				break

@@ -27,6 +27,7 @@ var semaphoreTests = []test{
 					if n := held.Add(int32(want)); n > permits {
 						return fmt.Errorf("%d permits are held, of %d", n, permits)
 					}
+					// real time: the others try meanwhile: if they are late, the test notices less
 					time.Sleep(time.Millisecond) // in a bubble, statements take no time
 					held.Add(-int32(want))
 					return nil

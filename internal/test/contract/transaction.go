@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
@@ -47,7 +48,7 @@ var lockedTxTests = []test{
 	inEachCell("ExecuteLockedTxCommits", func(f *fixture) {
 		r, table := f.registry(ttl), f.counter()
 		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, nil, func(ctx context.Context, tx *sql.Tx) error {
-			if !f.cell.Dialect.Embedded {
+			if f.cell.Dialect != dialect.SQLite() {
 				f.is(check.ErrorOf(f.lock(ttl).TryLock(ctx)), sqllock.ErrNotAcquired)
 			}
 			return f.addOne(ctx, tx, table)
@@ -73,7 +74,7 @@ var lockedTxTests = []test{
 			enter(ctx)
 			return nil
 		}))
-		if f.cell.Dialect.Embedded {
+		if f.cell.Dialect == dialect.SQLite() {
 			return // each gives up after a moment, because there is no other writer meanwhile
 		}
 		lease, tx := f.acquire(f.obtain(r)), f.begin(nil)
@@ -116,7 +117,7 @@ var lockedTxTests = []test{
 		f.is(l.ExecuteLockedTxFor(f.Context(), 0, nil, nil, nil), sqllock.ErrInvalid)
 	}),
 	inEachCell("ExecuteLockedTxUsesTheOptionsOfTheTransaction", func(f *fixture) {
-		if f.cell.Dialect.Embedded {
+		if f.cell.Dialect == dialect.SQLite() {
 			return // SQLite's transactions are of one kind
 		}
 		r := f.registry(ttl)
@@ -124,7 +125,7 @@ var lockedTxTests = []test{
 			panic("no server has this isolation")
 		})
 		f.is(err, sqllock.ErrDatabase)
-		if f.cell.Dialect.Name != "postgres" {
+		if f.cell.Dialect != dialect.Postgres() {
 			return // MySQL does not show the isolation of a transaction
 		}
 		f.must(r.ExecuteLockedTx(f.Context(), "k", f.cell.DB.DB, &sql.TxOptions{Isolation: sql.LevelRepeatableRead}, func(ctx context.Context, tx *sql.Tx) error {
@@ -171,7 +172,7 @@ func (f *fixture) begin(opts *sql.TxOptions) appTx {
 	f.Helper()
 	tx := check.Value(f.open(context.WithoutCancel(f.Context()), opts))(f)
 	f.Cleanup(func() { _ = tx.rollback() })
-	if f.cell.Dialect.Name == "postgres" {
+	if f.cell.Dialect == dialect.Postgres() {
 		// Open's connections end one that is idle for 10 s, which a busy machine makes of a few calls.
 		f.must(tx.exec(f.Context(), "SET LOCAL idle_in_transaction_session_timeout = 0"))
 	}

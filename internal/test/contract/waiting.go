@@ -22,7 +22,7 @@ var waitingTests = []test{
 	inEachCell("LockTakesOverFromACrashedHolderAfterTheTTL", func(f *fixture) {
 		sent := time.Now()
 		f.acquireRow(f.process(), "k", ttl) // and crashes
-		got := f.waiter(f.Context(), f.lock(ttl).Lock)
+		got := f.waiter(f.Context(), f.obtain(f.longWaiter()).Lock)
 		f.stillWaiting(got)
 		f.hasten()
 		f.granted(got)

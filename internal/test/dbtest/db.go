@@ -10,7 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/dbcall"
 )
 
 // A DB is an empty database for one test.
@@ -118,5 +118,5 @@ func (db *DB) Shorten(tb testing.TB, table string, seconds int) {
 // Unhurried returns a context with which a repository waits for a minute at least for each answer: how fast the
 // machine is must not decide what a test finds.
 func Unhurried(ctx context.Context) context.Context {
-	return locktable.WithPatience(ctx, time.Minute)
+	return dbcall.WithTestPatience(ctx, time.Minute)
 }

@@ -34,7 +34,6 @@ func TiDB(tb testing.TB) *DB {
 	tb.Helper()
 	db := newMySQL(tb, server.TiDB)
 	db.Dialect = dialect.TiDB()
-	db.Dialect.LeastTTL = 0
 	return db
 }
 

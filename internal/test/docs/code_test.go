@@ -7,12 +7,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/program"
 )
 
 var (
@@ -80,6 +80,7 @@ func requireOperator(h http.Handler) http.Handler { return h }
 // library is, word for word.
 func TestDocs_GoCompiles(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	pages := check.Value(filepath.Glob("docs/*.md"))(t)
 	compiled, files := allGoFiles(t), map[string]string{"names.go": documentNames}
 	for _, page := range append(pages, "README.md", "internal/test/README.md") {
@@ -123,7 +124,7 @@ func buildOverlay(t *testing.T, directory string, files map[string]string) (out 
 	path := filepath.Join(dir, "overlay.json")
 	must(t, os.WriteFile(path, list, 0o600))
 	// Without -e the compiler stops after ten errors.
-	arguments := append([]string{"build", "-gcflags=-e", "-overlay=" + path}, buildFlags(t)...)
+	arguments := append([]string{"build", "-gcflags=-e", "-overlay=" + path}, program.BuildFlags(t)...)
 	return exec.CommandContext(t.Context(), "go", append(arguments, directory)...).CombinedOutput() //nolint:gosec // our own program
 }
 
@@ -169,19 +170,3 @@ func allGoFiles(t *testing.T) string {
 
 // unspaced returns code on one line: a block of a document is not indented.
 func unspaced(code string) string { return strings.Join(strings.Fields(code), " ") + " " }
-
-// buildFlags are those of this program: what it was compiled from need not be compiled again.
-func buildFlags(t *testing.T) (flags []string) {
-	t.Helper()
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		t.Fatal("no information about the build")
-	}
-	for _, setting := range info.Settings {
-		switch setting.Key {
-		case "-race", "-gcflags", "-tags":
-			flags = append(flags, setting.Key+"="+setting.Value)
-		}
-	}
-	return flags
-}

@@ -24,7 +24,7 @@ var (
 // that exist.
 func TestModelSteps(t *testing.T) {
 	t.Parallel()
-	functions, steps := functionsOf(t, "engine", "locktable", "rwlock", "seats", "semaphore"), stepsOfModels(t)
+	functions, steps := functionsOf(t, "engine", "fair", "locktable", "poll", "rwlock", "seats", "semaphore"), stepsOfModels(t)
 	page := check.Value(os.ReadFile("dev/model/README.md"))(t)
 	for _, row := range modelRow.FindAllStringSubmatch(string(page), -1) {
 		for model := range strings.SplitSeq(row[2], ", ") {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,14 +19,13 @@ import (
 
 const promisesFile = "internal/test/docs/promises.tsv"
 
-// TestPromises checks that the comments of the packages say what promises.tsv quotes, once each, and that
-// the test which shows it exists.
+// TestPromises checks that what promises.tsv names exists: the exported name whose comment makes the promise, and the
+// test that shows it. The words of the promise are for people.
 func TestPromises(t *testing.T) {
 	t.Parallel()
 	text := check.Value(os.ReadFile(promisesFile))(t)
-	comments, tests := commentsOf(t, "sqllock", "semaphore", "rwlock", "leader", "job", "cleanup", "migrations",
-		"pgxlock", "pqlock", "mysqllock", "sqlitelock"), testsByPackage(t)
-	simulation := check.Value(os.ReadFile("internal/test/simulation/doc.go"))(t)
+	names, tests, simulated := documentedNames(t, "sqllock", "semaphore", "rwlock", "leader", "job", "cleanup", "migrations",
+		"pgxlock", "pqlock", "mysqllock", "sqlitelock"), testsByPackage(t), simulatedNames(t)
 	seen := make(map[string]bool)
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
@@ -37,32 +37,53 @@ func TestPromises(t *testing.T) {
 			continue
 		}
 		of, words, shown := fields[0], fields[1], fields[2]
-		if comment, ok := comments[of]; !ok || !strings.Contains(comment, words) {
-			t.Errorf("the comment of %s does not say %q", of, words)
+		if !names[of] {
+			t.Errorf("%s has no comment, or is no exported name: %q", of, words)
 		}
 		if promise := of + words; seen[promise] {
 			t.Errorf("%s: %q stands twice", of, words)
 		} else {
 			seen[promise] = true
 		}
-		switch where, name, _ := strings.Cut(shown, ": "); where {
-		case "contract":
-			if !slices.Contains(contract.Names(), name) {
-				t.Errorf("the contract has no part %s", name)
-			}
-		case "simulation":
-			if !strings.Contains(plainText(string(simulation)), name) {
-				t.Errorf("the simulation does not say that it checks %q", name)
-			}
-		default:
-			if !tests[where+": "+name] {
-				t.Errorf("there is no %s", shown)
-			}
+		where, name, _ := strings.Cut(shown, ": ")
+		switch {
+		case where == "contract" && !slices.Contains(contract.Names(), name),
+			where == "simulation" && !simulated[name],
+			where != "contract" && where != "simulation" && !tests[shown]:
+			t.Errorf("there is no %s", shown)
 		}
 	}
 	if len(seen) < 200 {
 		t.Errorf("%d promises", len(seen))
 	}
+}
+
+// simulatedNames returns what the simulation calls a violation, and what its plans have, such as Plan.Drift.
+func simulatedNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names := make(map[string]bool)
+	for _, path := range check.Value(filepath.Glob("internal/test/simulation/*.go"))(t) {
+		ast.Inspect(check.Value(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t), func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "violated" {
+					if kind, err := strconv.Unquote(textOf(n.Args[0])); err == nil {
+						names[kind] = true
+					}
+				}
+			case *ast.TypeSpec:
+				if plan, ok := n.Type.(*ast.StructType); ok && n.Name.Name == "Plan" {
+					for _, field := range plan.Fields.List {
+						for _, name := range field.Names {
+							names["Plan."+name.Name] = true
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	return names
 }
 
 // testsByPackage returns the tests of all modules, with the names of their directories.
@@ -73,25 +94,26 @@ func testsByPackage(t *testing.T) map[string]bool {
 	return tests
 }
 
-// commentsOf returns the doc comments of some packages, on one line each: of a package, of its exported
-// names, and of the methods and fields of these.
-func commentsOf(t *testing.T, packages ...string) map[string]string {
+// documentedNames returns what has a doc comment in some packages: a package, its exported names, and the methods and
+// fields of these.
+func documentedNames(t *testing.T, packages ...string) map[string]bool {
 	t.Helper()
-	comments := make(map[string]string)
+	names := make(map[string]bool)
 	eachGoFile(t, func(path string) {
 		if dir := filepath.Base(filepath.Dir(path)); strings.HasSuffix(path, "_test.go") || dir != "." && !slices.Contains(packages, dir) {
 			return
 		}
 		file := check.Value(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution))(t)
-		if !slices.Contains(packages, file.Name.Name) {
+		pkg := file.Name.Name
+		if !slices.Contains(packages, pkg) {
 			return
 		}
 		add := func(name string, docs ...*ast.CommentGroup) {
 			for _, doc := range docs {
-				comments[name] += plainText(doc.Text())
+				names[name] = names[name] || doc.Text() != ""
 			}
 		}
-		add(file.Name.Name, file.Doc)
+		add(pkg, file.Doc)
 		ast.FileExports(file)
 		for _, decl := range file.Decls {
 			switch d := decl.(type) {
@@ -100,18 +122,18 @@ func commentsOf(t *testing.T, packages ...string) map[string]string {
 				if d.Recv != nil {
 					name = receiver(d) + "." + name
 				}
-				add(file.Name.Name+"."+name, d.Doc)
+				add(pkg+"."+name, d.Doc)
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
-					addSpec(add, file.Name.Name, d, spec)
+					addSpec(add, pkg, d, spec)
 				}
 			}
 		}
 	})
-	return comments
+	return names
 }
 
-// addSpec adds the comments of a type and its fields, or of constants and variables.
+// addSpec adds a type and its fields, or constants and variables.
 func addSpec(add func(string, ...*ast.CommentGroup), pkg string, decl *ast.GenDecl, spec ast.Spec) {
 	switch s := spec.(type) {
 	case *ast.TypeSpec:
@@ -120,25 +142,14 @@ func addSpec(add func(string, ...*ast.CommentGroup), pkg string, decl *ast.GenDe
 			for _, field := range fields.Fields.List {
 				for _, name := range field.Names {
 					add(pkg+"."+s.Name.Name+"."+name.Name, field.Doc)
-					add(pkg+"."+s.Name.Name, field.Doc)
 				}
 			}
 		}
 	case *ast.ValueSpec:
 		for _, name := range s.Names {
-			add(pkg+"."+name.Name, s.Doc)
-			if s.Doc == nil {
-				add(pkg+"."+name.Name, decl.Doc)
-			}
+			add(pkg+"."+name.Name, s.Doc, decl.Doc)
 		}
 	}
-}
-
-var lineStart = regexp.MustCompile(`(?m)^//`)
-
-// plainText returns a comment on one line.
-func plainText(comment string) string {
-	return strings.Join(strings.Fields(lineStart.ReplaceAllString(comment, "")), " ") + " "
 }
 
 // eachGoFile calls do for all Go files of the repository.

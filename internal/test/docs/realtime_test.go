@@ -1,14 +1,11 @@
 package docs_test
 
 import (
-	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/printer"
 	"go/token"
-	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,7 +19,7 @@ import (
 // realTime are the directories whose tests run on servers or with processes, on the real clock.
 var realTime = []string{
 	"internal/test/contract", "internal/test/servers", "migrations", "drivers/*", "dev/reliability", "dev/reliability/*", "dev/interop/spring",
-	"adapters", "adapters/*", "adapters/internal/*", "cmd/sqllock/internal/*", "internal/session", "internal/session/*",
+	"adapters", "adapters/*", "adapters/internal/*", "adapters/tests/*", "cmd/sqllock/internal/*", "internal/session", "internal/session/*",
 }
 
 const (
@@ -30,38 +27,28 @@ const (
 	shortestLimit = time.Minute
 )
 
+// realTimeComment begins a comment that gives the reason why a line may depend on real time.
+const realTimeComment = "// real time: "
+
 // TestNoVerdictFromRealTime reads the tests on servers. A lease that a slow machine could lose, a limit that
-// judges it, and a wait for a time instead of a state need a line with a reason in realtime.tsv: the file, the
-// function or the test of the contract, what it is, the expression, and the reason. A line for what is gone is an
-// error, too. Functions that begin a bubble of synctest are in virtual time.
+// judges it, and a wait for a time instead of a state need a comment with the reason, at the line or above it:
+//
+//	// real time: a row that expires, which no holder keeps
+//
+// Such a comment where nothing needs it is an error, too. Functions that begin a bubble of synctest are in virtual time.
 func TestNoVerdictFromRealTime(t *testing.T) {
 	t.Parallel()
-	text := check.Value(os.ReadFile("internal/test/docs/realtime.tsv"))(t)
-	allowed := make(map[string]bool)
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
-		if len(fields) != 5 || fields[4] == "" {
-			t.Errorf("no five fields: %q", fields)
-			continue
-		}
-		allowed[strings.Join(fields[:4], "\t")] = true
-	}
-	found := make(map[string]bool)
 	for _, pattern := range realTime {
 		for _, dir := range check.Value(filepath.Glob(pattern))(t) {
-			maps.Copy(found, inRealTime(t, dir))
+			readRealTime(t, dir)
 		}
 	}
-	for _, finding := range slices.Sorted(maps.Keys(found)) {
-		if !allowed[finding] {
-			t.Errorf("depends on the speed of the machine:\n%s", finding)
-		}
-	}
-	for entry := range allowed {
-		if !found[entry] {
-			t.Errorf("realtime.tsv has what is gone:\n%s", entry)
-		}
-	}
+}
+
+// A place is a line of a file.
+type place struct {
+	path string
+	line int
 }
 
 // A realTimeReader reads a package.
@@ -70,13 +57,12 @@ type realTimeReader struct {
 	local     map[string]time.Duration // of those of a function
 	ttlAt     map[string]int           // the functions that have a parameter ttl, and which it is
 	elapsed   map[string]bool          // the variables with the result of time.Since
-	found     map[string]bool
-	path      string
+	files     *token.FileSet
+	found     map[place]string // what depends on real time
 }
 
-// inRealTime returns what depends on the speed of the machine in a package: the file, the function, what it is,
-// and the expression.
-func inRealTime(t *testing.T, dir string) map[string]bool {
+// readRealTime reports what depends on the speed of the machine in a package, unless a comment gives the reason.
+func readRealTime(t *testing.T, dir string) {
 	t.Helper()
 	r := &realTimeReader{
 		durations: map[string]time.Duration{
@@ -84,29 +70,60 @@ func inRealTime(t *testing.T, dir string) map[string]bool {
 			"time.Minute": time.Minute, "time.Hour": time.Hour, "sqllock.DefaultTTL": 10 * time.Second, "sqllock.MinTTL": 10 * time.Millisecond,
 		},
 		ttlAt: map[string]int{"WithTTL": 0, "RenewFor": 1, "RenewLockFor": 2, "Acquire": 3},
-		found: make(map[string]bool),
+		files: token.NewFileSet(),
+		found: make(map[place]string),
 	}
-	files := make(map[string]*ast.File)
+	files, reasons := make(map[string]*ast.File), make(map[place]bool)
 	for _, path := range check.Value(filepath.Glob(filepath.Join(dir, "*.go")))(t) {
 		if !strings.HasSuffix(path, "_test.go") && filepath.Base(dir) != "contract" {
 			continue
 		}
-		files[path] = check.Value(parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution))(t)
-		for _, decl := range files[path].Decls {
+		file := check.Value(parser.ParseFile(r.files, path, nil, parser.ParseComments|parser.SkipObjectResolution))(t)
+		files[path] = file
+		for _, group := range file.Comments {
+			for _, comment := range group.List {
+				if strings.HasPrefix(comment.Text, realTimeComment) {
+					reasons[r.place(comment)] = false
+				}
+			}
+		}
+		for _, decl := range file.Decls {
 			r.declare(decl)
 		}
 	}
-	for path, file := range files {
+	for _, file := range files {
 		for _, decl := range file.Decls {
-			r.path, r.elapsed, r.local = filepath.ToSlash(path), make(map[string]bool), make(map[string]time.Duration)
+			r.elapsed, r.local = make(map[string]bool), make(map[string]time.Duration)
 			if f, ok := decl.(*ast.FuncDecl); !ok {
-				ast.Walk(visitor{r, "", false}, decl)
+				ast.Walk(visitor{r, false}, decl)
 			} else if f.Body != nil && !beginsBubble(f) {
-				ast.Walk(visitor{r, f.Name.Name, false}, f.Body)
+				ast.Walk(visitor{r, false}, f.Body)
 			}
 		}
 	}
-	return r.found
+	for at, what := range r.found {
+		above := place{at.path, at.line - 1}
+		_, here := reasons[at]
+		_, before := reasons[above]
+		switch {
+		case here:
+			reasons[at] = true
+		case before:
+			reasons[above] = true
+		default:
+			t.Errorf("%s:%d: depends on the speed of the machine: %s", at.path, at.line, what)
+		}
+	}
+	for at, used := range reasons {
+		if !used {
+			t.Errorf("%s:%d: the reason of nothing that depends on real time", at.path, at.line)
+		}
+	}
+}
+
+func (r *realTimeReader) place(n ast.Node) place {
+	at := r.files.Position(n.Pos())
+	return place{filepath.ToSlash(at.Filename), at.Line}
 }
 
 // declare notes a constant or a function of the package.
@@ -153,7 +170,6 @@ func beginsBubble(f *ast.FuncDecl) (begins bool) {
 // A visitor reads a function, or a loop in it.
 type visitor struct {
 	*realTimeReader
-	of     string
 	inLoop bool
 }
 
@@ -166,11 +182,10 @@ func (v visitor) Visit(n ast.Node) ast.Visitor {
 	case *ast.ValueSpec:
 		v.note(v.local, n)
 		for i, value := range n.Values {
-			named := visitor{v.realTimeReader, cmp.Or(v.of, n.Names[i].Name), v.inLoop}
 			if strings.HasSuffix(strings.ToLower(n.Names[i].Name), "ttl") {
-				named.report("time-to-live", value, value, shortestTTL)
+				v.report("time-to-live", value, value, shortestTTL)
 			}
-			ast.Walk(named, value)
+			ast.Walk(v, value)
 		}
 		return nil
 	case *ast.KeyValueExpr:
@@ -214,13 +229,11 @@ func (v visitor) call(n *ast.CallExpr) ast.Visitor {
 	switch {
 	case name == "inVirtualTime":
 		return nil
-	case (name == "inEachCell" || name == "once") && len(n.Args) == 2:
-		v.of, _ = strconv.Unquote(textOf(n.Args[0]))
 	case name == "sqllock.NewRegistry" && textOf(n.Args[1]) == "nil":
-		v.found[v.finding("time-to-live", n)] = true
+		v.add("time-to-live", n)
 	case short == "Sleep" || short == "pause":
 		if !v.inLoop {
-			v.found[v.finding("sleep", n)] = true
+			v.add("sleep", n)
 		}
 	case slices.Contains([]string{"time.After", "time.AfterFunc", "time.NewTimer", "time.Now().Add"}, name):
 		v.report("limit", n, n.Args[0], shortestLimit)
@@ -240,13 +253,11 @@ func (v visitor) isElapsed(e ast.Expr) bool {
 // report notes an expression whose duration is shorter than least.
 func (v visitor) report(what string, e, duration ast.Expr, least time.Duration) {
 	if d, ok := v.duration(duration); ok && 0 < d && d < least {
-		v.found[v.finding(what, e)] = true
+		v.add(what, e)
 	}
 }
 
-func (v visitor) finding(what string, e ast.Expr) string {
-	return strings.Join([]string{v.path, v.of, what, textOf(e)}, "\t")
-}
+func (v visitor) add(what string, e ast.Expr) { v.found[v.place(e)] = what + " " + textOf(e) }
 
 // duration evaluates an expression of constants.
 func (r *realTimeReader) duration(e ast.Expr) (d time.Duration, ok bool) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/flaky"
 )
@@ -35,7 +35,7 @@ func TestBatch_WithoutAnAnswerTimesOut(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for _, limit := range []time.Duration{5 * time.Second, time.Minute} {
 			s := newFixture(t, sqllock.Serializable)
-			repository := check.Value(sqllock.NewRepository(locktable.WithPatience(t.Context(), limit-1), s.pool.DB, dialect.SQLite(), nil))(t)
+			repository := check.Value(sqllock.NewRepository(dbcall.WithTestPatience(t.Context(), limit-1), s.pool.DB, dialect.SQLite(), nil))(t)
 			s.registry = newRegistry(t, repository, &sqllock.RegistryOptions{TTL: ttl, NoRenew: true})
 			s.connector.Follow(func(ctx context.Context, _ flaky.Moment) error {
 				<-ctx.Done()

@@ -156,13 +156,16 @@ func lateFixture(t *testing.T, isolation sqllock.Isolation) (s *fixture, rival *
 	return s, obtain(t, newRegistry(t, other, &sqllock.RegistryOptions{TTL: ttl, IdleBetweenTries: 20 * time.Millisecond, NoRenew: true}), "k")
 }
 
+// silence is longer than all that a call may wait for: a time-to-live, and the patience of the table.
+const silence = 5 * ttl
+
 // stopAnswering has the server answer nothing from now on, behind a driver that does not look at its context, as
-// lib/pq does not while it reads. An hour later the connections break.
+// lib/pq does not while it reads. After silence the connections break.
 func stopAnswering(s *fixture) {
 	begin := time.Now()
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
 		if !m.Done {
-			time.Sleep(time.Until(begin.Add(time.Hour)))
+			time.Sleep(time.Until(begin.Add(silence)))
 			return errGone
 		}
 		return nil
@@ -171,7 +174,7 @@ func stopAnswering(s *fixture) {
 
 // waitUntilCallsFail waits for the calls that were left behind.
 func waitUntilCallsFail(s *fixture) {
-	time.Sleep(2 * time.Hour)
+	time.Sleep(2 * silence)
 	s.connector.Follow(nil)
 }
 

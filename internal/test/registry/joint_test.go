@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
@@ -143,7 +143,7 @@ func TestJoint_BesideLongQueues(t *testing.T) {
 func TestJoint_InTheOrderOfTheKeys(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		one, _ := twoRegistries(t, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		var acquired atomic.Int32
 		var working sync.WaitGroup
@@ -161,7 +161,7 @@ func TestJoint_InTheOrderOfTheKeys(t *testing.T) {
 			})
 		}
 		working.Wait()
-		if n := acquired.Load(); n < 800 {
+		if n := acquired.Load(); n < 240 {
 			t.Errorf("acquired %d times", n)
 		}
 	})
@@ -217,7 +217,7 @@ func TestJoint_WokenUpByTheRowInTheWay(t *testing.T) {
 			if subscriptions != 1 {
 				t.Fatalf("%d subscriptions", subscriptions)
 			}
-			names := check.Value(dialect.NamesFor("INT_"))(t)
+			names := check.Value(sqltext.NamesFor("INT_"))(t)
 			for _, key := range []string{"a", "b", "c"} {
 				lockKey := check.Value(repository.LockKey(key))(t)
 				if topics[len(topics)-1] == names.Topic("DEFAULT", lockKey) {

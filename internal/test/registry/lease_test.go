@@ -262,6 +262,28 @@ func TestUnlock_MinHoldCountsFromTheLease(t *testing.T) {
 	})
 }
 
+// A row is released once its minimum hold is over, and not while it lasts. One that only expires was not.
+func TestRow_Released(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		is := func(when string, released bool) {
+			t.Helper()
+			if row := check.Value(s.repository.List(t.Context()))(t)[0]; row.Released() != released {
+				t.Errorf("%s: released %t: %+v", when, !released, row)
+			}
+		}
+		lease := check.Value(s.lock.WithMinHold(time.Second).TryLock(t.Context()))(t)
+		is("held", false)
+		must(t, lease.Unlock(t.Context()))
+		is("in its minimum hold", false)
+		time.Sleep(2 * time.Second)
+		is("after its minimum hold", true)
+		must(t, check.ErrorOf(s.repository.Acquire(t.Context(), "k", s.repository.NewHolder(), time.Second)))
+		time.Sleep(2 * time.Second)
+		is("expired", false)
+	})
+}
+
 // A batch of releases whose answer is lost has released them.
 func TestUnlock_LostAnswerOfABatch(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -125,12 +125,14 @@ func TestLog_OfElectionsAndFallbacks(t *testing.T) {
 	for range 3 {
 		o.Fallback(t.Context(), observe.Fallback{Reason: errGone})
 		o.Fallback(t.Context(), observe.Fallback{Reason: errGone, OutOfTurn: true})
+		o.Fallback(t.Context(), observe.Fallback{Reason: errGone, Unwoken: true})
 	}
 	for _, want := range []string{
 		"level=DEBUG msg=\"sqllock: election\" role=r state=leader holder=h-1 token=7\n",
 		fmt.Sprintf("state=candidate holder=h-1 token=7 led=1s cause=%q", errGone),
 		"level=WARN msg=\"sqllock: acquisitions take more round trips than they should\"",
 		"level=WARN msg=\"sqllock: a fair lock is not acquired in the order of arrival\"",
+		"level=WARN msg=\"sqllock: releases do not wake other processes\"",
 	} {
 		if strings.Count(log.String(), want) != 1 {
 			t.Errorf("%q is not there once:\n%s", want, log.String())

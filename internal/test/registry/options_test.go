@@ -60,6 +60,16 @@ func TestOptions_OfARegistry(t *testing.T) {
 	is(t, check.ErrorOf(sqllock.NewRegistry(nil, nil)), sqllock.ErrInvalid)
 }
 
+// On TiDB a token may take ten seconds after the failure of a server.
+func TestOptions_LeastTTLOfTiDB(t *testing.T) {
+	t.Parallel()
+	repository := check.Value(sqllock.NewRepository(t.Context(), migrated(t).DB, dialect.TiDB(), &sqllock.RepositoryOptions{Layout: dialect.Spring7}))(t)
+	const least = 10 * time.Second
+	is(t, check.ErrorOf(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: least - 1, NoRenew: true})), sqllock.ErrInvalid)
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: least, NoRenew: true}))(t)
+	is(t, check.ErrorOf(check.Value(registry.Obtain("k"))(t).WithTTL(least-1).TryLock(t.Context())), sqllock.ErrInvalid)
+}
+
 func TestOptions_BadInputSendsNothing(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t, sqllock.Serializable)

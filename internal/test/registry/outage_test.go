@@ -236,6 +236,43 @@ func TestOutage_WaitersFailTogether(t *testing.T) {
 	}
 }
 
+// A joint lock that gets no answer about one key while it polls that says nothing to those who wait for another of its keys.
+func TestOutage_OfOneKeyOfAJointLock(t *testing.T) {
+	type silent struct{}
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		rival := newRegistry(t, newRepository(t, s.db.DB, nil), nil)
+		held := tryKey(t, rival, "b")
+		must(t, check.ErrorOf(rival.TryLock(t.Context(), "a")))
+		joint := check.Begin(func() error {
+			return check.ErrorOf(obtainAll(t, s.registry, "a", "b").Lock(context.WithValue(t.Context(), silent{}, true)))
+		})
+		time.Sleep(time.Second) // it polls a
+		s.connector.Follow(func(ctx context.Context, m flaky.Moment) error {
+			if m.Done || ctx.Value(silent{}) == nil {
+				return nil
+			}
+			time.Sleep(silence)
+			return errGone
+		})
+		time.Sleep(2 * time.Second) // its reads hang, and others go on
+		waiting := make(chan error, 2)
+		for range cap(waiting) {
+			go func() { waiting <- s.registry.ExecuteLocked(t.Context(), "b", nothing) }()
+			synctest.Wait()
+		}
+		is(t, <-joint, sqllock.ErrDatabase)
+		if len(waiting) > 0 {
+			t.Error(<-waiting)
+		}
+		must(t, held.Unlock(t.Context()))
+		for range cap(waiting) {
+			must(t, <-waiting)
+		}
+		waitUntilCallsFail(s)
+	})
+}
+
 // A lease that is shorter than the database's answers take fails its caller alone.
 func TestOutage_TooShortALeaseFailsItsCallerAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -131,6 +131,7 @@ func (u user) refused(_ *sqllock.Lease, err error) error {
 // the contexts that they have locked with.
 func TestReachable_NothingOfACallerAfterItsLease(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	for name, observers := range map[string][]*observe.Observer{
 		"plain":    {{Waiting: func(context.Context, observe.Wait) {}}}, // otherwise it would be logged
 		"observed": {observe.SlogObserver(slog.New(slog.DiscardHandler))},

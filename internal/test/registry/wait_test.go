@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
@@ -444,7 +444,7 @@ func TestWake_WaiterSubscribesOnce(t *testing.T) {
 			}()
 		}
 		is(t, check.ErrorOf(obtain(t, waiting, "k").Lock(ctx)), sqllock.ErrNotAcquired)
-		names := check.Value(dialect.NamesFor("INT_"))(t)
+		names := check.Value(sqltext.NamesFor("INT_"))(t)
 		key := check.Value(repository.LockKey("k"))(t)
 		topics, subscriptions := waker.Seen()
 		if len(topics) != 1 || topics[0] != names.Topic("r", key) {

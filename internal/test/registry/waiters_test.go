@@ -10,10 +10,10 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/engine"
+	"github.com/sqllock/sqllock/internal/report"
 	"github.com/sqllock/sqllock/internal/test/check"
 	shared "github.com/sqllock/sqllock/internal/test/fixture"
 	"github.com/sqllock/sqllock/internal/test/flaky"
-	"github.com/sqllock/sqllock/internal/waits"
 	"github.com/sqllock/sqllock/sync/rwlock"
 )
 
@@ -47,7 +47,7 @@ func TestWaiters_OfAnotherProcess(t *testing.T) {
 					_, _ = test.wait(ctx, waits)
 				})
 			}
-			time.Sleep(time.Minute)
+			time.Sleep(20 * time.Second)
 			lockKey := check.Value(s.repository.LockKey("k"))(t)
 			switch all := s.repository.Waiters(t.Context()); {
 			case !test.seen:
@@ -56,7 +56,7 @@ func TestWaiters_OfAnotherProcess(t *testing.T) {
 				t.Errorf("%+v", all)
 			default:
 				w := all[0]
-				if w.Waited < 59*time.Second || w.Waited > 61*time.Second {
+				if w.Waited < 19*time.Second || w.Waited > 21*time.Second {
 					t.Errorf("waited %v", w.Waited)
 				}
 				w.Waited = 0
@@ -80,7 +80,9 @@ func TestWaiters_BoundedWrites(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		other := s.another(sqllock.Autocommit)
 		holder := shared.NewRegistry(t, other.repository, &sqllock.RegistryOptions{TTL: time.Hour})
-		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Hour, ReportWaitAfter: -1})
+		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{
+			TTL: time.Hour, IdleBetweenTries: 10 * time.Second, ReportWaitAfter: -1, // polls write nothing
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		for i := range 60 {
@@ -167,7 +169,7 @@ func TestWaiters_AreNamedAgain(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		registry := shared.NewRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: 3 * time.Hour, NoRenew: true, ReportWaitAfter: -1})
 		must(t, check.ErrorOf(registry.TryLock(t.Context(), "the turn")))
-		caller := waits.Of(registry).Begin(t.Context(), waits.Place{Key: "k", LockKey: check.Value(s.repository.LockKey("k"))(t)})
+		caller := report.TrackerOf(registry).Begin(t.Context(), report.Place{Key: "k", LockKey: check.Value(s.repository.LockKey("k"))(t)})
 		defer caller.End()
 		for range 2 {
 			time.Sleep(time.Hour + time.Minute)

@@ -107,7 +107,7 @@ func TestALongWaitIsReported(t *testing.T) {
 				var log waitLog
 				other := newFixture(t, sqllock.Autocommit)
 				waits := shared.NewRegistry(t, other.another(sqllock.Autocommit).repository, &sqllock.RegistryOptions{
-					NoRenew: true, TTL: time.Hour, IdleBetweenTries: time.Second, ReportWaitAfter: test.after, Observers: log.observer(),
+					NoRenew: true, TTL: time.Hour, IdleBetweenTries: 10 * time.Second, ReportWaitAfter: test.after, Observers: log.observer(),
 				})
 				holds := shared.NewRegistry(t, other.repository, &sqllock.RegistryOptions{TTL: time.Hour, NoRenew: true})
 				if own {

@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/poll"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
 
 // A watcher reports what a test wants.
 type watcher struct {
 	mu      sync.Mutex
-	reports []func(locktable.Report) time.Duration
+	reports []func(poll.Report) time.Duration
 	begun   int
 }
 
-// Watch implements locktable.Watcher.
-func (w *watcher) Watch(report func(locktable.Report) time.Duration) (stop func()) {
+// Watch implements poll.Watcher.
+func (w *watcher) Watch(report func(poll.Report) time.Duration) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun++
@@ -30,7 +30,7 @@ func (w *watcher) Watch(report func(locktable.Report) time.Duration) (stop func(
 	}
 }
 
-func (w *watcher) report(r locktable.Report) {
+func (w *watcher) report(r poll.Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, report := range w.reports {
@@ -53,7 +53,7 @@ func TestWait_FollowsWrites(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				s := newFixture(t, sqllock.Autocommit)
 				w := &watcher{}
-				repository := check.Value(sqllock.NewRepository(locktable.WithWatcher(t.Context(), w), s.pool, s.db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
+				repository := check.Value(sqllock.NewRepository(poll.WithWatcher(t.Context(), w), s.pool, s.db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
 				const idle = time.Minute
 				lock := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: idle}), "k")
 				must(t, check.Value(lock.Lock(t.Context()))(t).Unlock(t.Context()))
@@ -67,7 +67,7 @@ func TestWait_FollowsWrites(t *testing.T) {
 					time.Sleep(10 * time.Minute)
 					check.Equal(t, "watches of a wait", w.state(), [2]int{1, 1})
 					if reported {
-						w.report(locktable.Written)
+						w.report(poll.Written)
 					}
 					released <- time.Now()
 					check.Value(s.repository.Delete(t.Context(), "k", "rival"))(t)
@@ -90,15 +90,15 @@ func TestWait_FindsTheEndOfALeaseWhileNothingIsWritten(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
 		w := &watcher{}
-		repository := check.Value(sqllock.NewRepository(locktable.WithWatcher(t.Context(), w), s.pool, s.db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
+		repository := check.Value(sqllock.NewRepository(poll.WithWatcher(t.Context(), w), s.pool, s.db.Dialect, &sqllock.RepositoryOptions{Isolation: sqllock.Autocommit}))(t)
 		const idle = time.Minute
 		lock := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{IdleBetweenTries: idle}), "k")
-		const lasts = 2*locktable.CalmShare*idle - 2*idle // it is over between two polls
+		const lasts = 2*poll.CalmShare*idle - 2*idle // it is over between two polls
 		must(t, check.ErrorOf(s.repository.Acquire(t.Context(), "k", "rival", time.Hour)))
 		over := make(chan time.Time, 1)
 		go func() {
 			time.Sleep(10 * time.Minute)
-			w.report(locktable.Written)
+			w.report(poll.Written)
 			check.Value(s.repository.Delete(t.Context(), "k", "rival"))(t)
 			must(t, check.ErrorOf(s.repository.Acquire(t.Context(), "k", "other", lasts)))
 			over <- time.Now().Add(lasts)

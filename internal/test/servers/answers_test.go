@@ -14,12 +14,12 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/mysqldriver"
 	"github.com/sqllock/sqllock/internal/session/pgxdriver"
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/transaction"
@@ -118,7 +118,7 @@ func ask(ctx context.Context, p transaction.Pool, kinds map[string]asking, calls
 								report("%s: %d is the answer to %d", name, answer, n)
 							}
 						}
-					case bounded.Ended(limited) == nil && p.Dialect.Classify(err) != dialect.Blocked: // a request of lib/pq to cancel comes late
+					case bounded.Ended(limited) == nil && p.Dialect.Classify(err) != sqltext.Blocked: // a request of lib/pq to cancel comes late
 						report("%s: %w", name, err)
 					}
 					cancel()
@@ -174,7 +174,8 @@ func TestAnswers_AreOfTheirStatements(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := c.database(t)
-			answered, wrong := ask(t.Context(), transaction.Pool{DB: c.pool(t, db).DB, Dialect: &db.Dialect}, c.kinds, calls)
+			d := sqltext.Of(db.Dialect)
+			answered, wrong := ask(t.Context(), transaction.Pool{DB: c.pool(t, db).DB, Dialect: &d}, c.kinds, calls)
 			if answered == 0 {
 				t.Error("all were cancelled")
 			}
@@ -225,8 +226,9 @@ func TestAnswers_OfADriverWithAFault(t *testing.T) {
 	sqlite := dbtest.SQLite(t)
 	db := sql.OpenDB(lateConnector{sqlite.DB.Driver()})
 	defer func() { must(t, db.Close()) }()
+	d := sqltext.SQLite()
 	kinds := map[string]asking{"statement": askings("SELECT ?1 + 0 * ?2", "", "", "")["statement"]}
-	if _, wrong := ask(t.Context(), transaction.Pool{DB: db, Dialect: &sqlite.Dialect}, kinds, 100); len(wrong) == 0 {
+	if _, wrong := ask(t.Context(), transaction.Pool{DB: db, Dialect: &d}, kinds, 100); len(wrong) == 0 {
 		t.Error("nothing was found")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
 )
@@ -115,7 +116,7 @@ func count[T any](all []T, is func(T) bool) (n int) {
 }
 
 // chosenCells returns the cells that TestContract runs, and says how they were chosen: all of them with
-// SQLLOCK_TEST_ALL=1, one of SQLite's with -short, and else pairwise ones. The choice is made among the servers that
+// SQLLOCK_TEST_ALL=1, one of SQLite's with -short, one of each server with the race detector, and else pairwise ones. The choice is made among the servers that
 // are available, since a missing server must not take with it the only cell for a pair that others have, too. Of
 // SQLite alone, nearly all cells would be necessary, although its isolations and layouts have little to do with each
 // other: each value once is enough for the loop of a change.
@@ -128,6 +129,13 @@ func chosenCells() (cells []cell, how string) {
 	case dbtest.All():
 		cells = cellsOf(matrix, available)
 		how = "SQLLOCK_TEST_ALL runs all of the available servers"
+	case check.RaceDetector:
+		for _, kind := range server.Kinds {
+			if of := cellsOf(matrix, func(c column) bool { return c.server == kind.Name && available(c) }); len(of) > 0 {
+				cells = append(cells, fullest(of, kind.Name))
+			}
+		}
+		how = "with the race detector, one of each available server: the goroutines are the same in the others"
 	case !slices.ContainsFunc(matrix, func(c column) bool { return !isSQLite(c) && available(c) }):
 		cells = covering(cellsOf(matrix, isSQLite), cell.singles)
 		how = "without servers, every driver, layout, isolation and settings of SQLite is in one; make test runs every pair"

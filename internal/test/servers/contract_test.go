@@ -44,6 +44,8 @@ type column struct {
 	// parse, unless it is nil, gives the pools of pgxlock.Open and the like, for a user with few rights; with the
 	// default isolation alone.
 	parse func(dsn string) (session.Target, error)
+	// wake has releases of these wake waiters.
+	wake bool
 	// table has MariaDB draw fencing tokens from a table, as on Galera.
 	table bool
 }
@@ -72,6 +74,9 @@ var matrix = []column{
 	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock, table", parse: mysqldriver.Parse, parameters: patient, table: true},
 	{server: server.MariaDBNewest, open: dbtest.MariaDBNewest, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse, parameters: patient},
 	{server: server.OracleMySQL, open: dbtest.OracleMySQL, driver: "mysql", settings: "mysqllock", parse: mysqldriver.Parse},
+	{server: server.MySQL, open: dbtest.MySQL, driver: "mysql", settings: "mysqllock, wake", parse: mysqldriver.Parse, parameters: patient, wake: true},
+	{server: server.MariaDBNewest, open: dbtest.MariaDBNewest, driver: "mysql", settings: "mysqllock, wake", parse: mysqldriver.Parse, parameters: patient, wake: true},
+	{server: server.OracleMySQL, open: dbtest.OracleMySQL, driver: "mysql", settings: "mysqllock, wake", parse: mysqldriver.Parse, wake: true},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "postgres"},
 	{server: server.PostgresNewest, open: dbtest.PostgresNewest, driver: "pgx"},
 	{server: server.PgBouncer, open: dbtest.PgBouncer, driver: "postgres"},
@@ -182,7 +187,10 @@ func (c cell) run(t *testing.T, full bool) {
 		if server.KindOf(c.server).Behind == "" && c.server != server.TiDB { // one user for all, and grants that need a moment
 			dsn, cell.NewTable = withDocumentedGrants(t, db)
 		}
-		pools := poolsOf(t, c.parse, (&dbtest.DB{Driver: c.driver, DSN: dsn}).With(t, c.parameters))
+		pools := poolsOf(t, c.parse, (&dbtest.DB{Driver: c.driver, DSN: dsn}).With(t, c.parameters), c.wake)
+		if c.wake {
+			cell.Bell = pools.Bell
+		}
 		cell.DB, cell.MultiStatements = pools.DB, pools.MultiStatements
 		if pools.Acquirers != nil {
 			cell.Acquirers = pools.Acquirers.DB
@@ -218,7 +226,7 @@ func TestContractInRealTime(t *testing.T) {
 			t.Run(layout.String(), func(t *testing.T) {
 				db := dbtest.SQLite(t)
 				must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Layout: layout}))
-				pools := poolsOf(t, sqlitedriver.Parse, db.DSN)
+				pools := poolsOf(t, sqlitedriver.Parse, db.DSN, false)
 				column{server: server.SQLite, driver: db.Driver, settings: "real time"}.runCell(t, db.Version(t), contract.Cell{
 					Dialect: db.Dialect, Layout: layout, Isolation: sqllock.Serializable, DB: pools.DB, Watcher: pools.Watcher, Only: names,
 				})
@@ -237,10 +245,10 @@ func TestContractInRealTime(t *testing.T) {
 const cellPool = 24
 
 // poolsOf returns the pools that Open would make, only larger: all processes of a cell share them.
-func poolsOf(t *testing.T, parse func(string) (session.Target, error), dsn string) *session.Pools {
+func poolsOf(t *testing.T, parse func(string) (session.Target, error), dsn string, wake bool) *session.Pools {
 	t.Helper()
 	target := check.Value(parse(dsn))(t)
-	pools := check.Value(target.Connect(unhurried(t), session.Need{Connections: cellPool, Acquirers: true}))(t)
+	pools := check.Value(target.Connect(unhurried(t), session.Need{Connections: cellPool, Acquirers: true, Wake: wake}))(t)
 	t.Cleanup(func() { must(t, pools.Close()) })
 	return pools
 }

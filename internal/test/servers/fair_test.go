@@ -19,6 +19,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/drivers/notify"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -36,7 +37,7 @@ type line struct {
 
 	db     *dbtest.DB
 	driver string
-	turns  dialect.Turns // with the number of the key
+	turns  sqltext.Turns // with the number of the key
 	turn   string        // what the server calls the turn
 	held   *sqllock.Lease
 
@@ -50,11 +51,7 @@ type line struct {
 // TestFair_CreateIndexConcurrently.
 func onPostgres(t *testing.T, open func(testing.TB) *dbtest.DB, driver string) *line {
 	t.Helper()
-	alone := func(tb testing.TB) *dbtest.DB {
-		tb.Helper()
-		return apart(tb, open(tb), "")
-	}
-	return &line{T: t, db: up(t, alone), driver: driver}
+	return &line{T: t, db: up(t, alone(open)), driver: driver}
 }
 
 // eachLine runs a test on each server and driver over which locks can be fair.
@@ -81,11 +78,11 @@ func eachLine(t *testing.T, test func(*line)) {
 // forKey has l look at the queue of a key.
 func (l *line) forKey(key string) {
 	l.Helper()
-	names := check.Value(dialect.NamesFor(""))(l)
+	names := check.Value(sqltext.NamesFor(""))(l)
 	lockKey := check.Value(sqllock.SpringKeys(key))(l)
 	sum := sha256.Sum256([]byte(names.Topic(sqllock.DefaultRegion, lockKey)))
 	number := fmt.Sprint(int64(binary.BigEndian.Uint64(sum[:]))) //nolint:gosec // as the library does
-	l.turns, l.got = l.db.Dialect.Turns(names), nil
+	l.turns, l.got = sqltext.Of(l.db.Dialect).Turns(names), nil
 	for _, text := range []*string{&l.turns.Begin, &l.turns.Take, &l.turns.End} {
 		*text = strings.ReplaceAll(*text, ":turn", number)
 	}

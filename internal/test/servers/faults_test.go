@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,10 +16,12 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/probe"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/program"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -41,6 +43,8 @@ const (
 	other      = "takes two locks for one"
 	mayBeNull  = "has a column EXPIRED_AFTER that may be NULL"
 	newTable   = "CREATE TABLE P_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36), CREATED_DATE TIMESTAMP NOT NULL, EXPIRED_AFTER TIMESTAMP NOT NULL"
+	farServer  = "!CREATE EXTENSION IF NOT EXISTS postgres_fdw SCHEMA public; !CREATE SERVER IF NOT EXISTS SQLLOCK_FAR FOREIGN DATA WRAPPER postgres_fdw; ALTER TABLE P_LOCK RENAME TO P_REAL; "
+	withoutEnd = "ALTER TABLE P_LOCK ALTER EXPIRED_AFTER DROP NOT NULL; INSERT INTO P_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) VALUES ('a', 'b', 'c', '2026-01-01')"
 	secondLock = "INSERT INTO P_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER) VALUES ('a', 'b', 'c', '2026-01-01', '2026-01-01')"
 )
 
@@ -81,6 +85,7 @@ var variants = []variant{
 	{name: "CLIENT_ID besides", on: onAll, change: "CREATE UNIQUE INDEX P_K ON P_LOCK (CLIENT_ID)", fault: other},
 	{name: "a column that is NULL besides", on: postgreses, change: "ALTER TABLE P_LOCK ADD NOTE INT UNIQUE"},
 	{name: "a column that is NULL besides", on: mariaMySQL, change: "ALTER TABLE P_LOCK ADD NOTE INT UNIQUE"},
+	{name: "a column that is NULL only once besides", on: postgreses, change: "ALTER TABLE P_LOCK ADD NOTE INT UNIQUE NULLS NOT DISTINCT", fault: other},
 	{name: "a column that is the same besides", on: onAll, change: "ALTER TABLE P_LOCK ADD NOTE INT DEFAULT 1 NOT NULL; CREATE UNIQUE INDEX P_K ON P_LOCK (NOTE)", fault: other},
 	{name: "more than the key besides", on: onAll, change: "CREATE UNIQUE INDEX P_K ON P_LOCK (CLIENT_ID, LOCK_KEY, REGION)"},
 	{name: "a prefix", on: mariaMySQL, change: "ALTER TABLE P_LOCK DROP PRIMARY KEY, ADD PRIMARY KEY (LOCK_KEY(10), REGION)", fault: surrogate, another: other},
@@ -111,9 +116,13 @@ var variants = []variant{
 	{name: "a view", on: mariaMySQL, change: "ALTER TABLE P_LOCK RENAME TO P_REAL; CREATE VIEW P_LOCK AS SELECT * FROM P_REAL", fault: "is a view", byHand: true},
 	{name: "a view", on: onSQLite, change: "ALTER TABLE P_LOCK RENAME TO P_REAL; CREATE VIEW P_LOCK AS SELECT * FROM P_REAL", fault: "is a view", byHand: true},
 	{name: "a materialized view", on: postgreses, change: "ALTER TABLE P_LOCK RENAME TO P_REAL; CREATE MATERIALIZED VIEW P_LOCK AS SELECT * FROM P_REAL", fault: "is a view", byHand: true},
+	{name: "a foreign table", on: postgreses, change: farServer + "CREATE FOREIGN TABLE P_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36), CREATED_DATE TIMESTAMP NOT NULL, EXPIRED_AFTER TIMESTAMP NOT NULL) SERVER SQLLOCK_FAR OPTIONS (table_name 'p_real')", fault: "is a foreign table", byHand: true},
+	{name: "a partition that is foreign", on: postgreses, change: farServer + newTable + ") PARTITION BY LIST (REGION); CREATE FOREIGN TABLE P_LOCK_A PARTITION OF P_LOCK DEFAULT SERVER SQLLOCK_FAR OPTIONS (table_name 'p_real')", fault: "has the part p_lock_a, which is a foreign table", another: surrogate, byHand: true},
 	{name: "a parent", on: postgreses, change: "CREATE TABLE P_CHILD () INHERITS (P_LOCK)", fault: "has tables that inherit from it"},
 	{name: "a child", on: postgreses, change: "ALTER TABLE P_LOCK RENAME TO P_PARENT; CREATE TABLE P_LOCK (PRIMARY KEY (LOCK_KEY, REGION)) INHERITS (P_PARENT)"},
 	{name: "partitions", on: postgreses, change: "DROP TABLE P_LOCK; " + newTable + ", PRIMARY KEY (LOCK_KEY, REGION)) PARTITION BY LIST (REGION); CREATE TABLE P_LOCK_A PARTITION OF P_LOCK DEFAULT"},
+	{name: "partitions", on: mariaMySQL, change: "ALTER TABLE P_LOCK PARTITION BY KEY (LOCK_KEY) PARTITIONS 4"},
+	{name: "without ROWIDs", on: onSQLite, change: "DROP TABLE P_LOCK; " + newTable + ", PRIMARY KEY (LOCK_KEY, REGION)) WITHOUT ROWID"},
 	{
 		name: "a partition that is UNLOGGED", on: postgreses, change: "DROP TABLE P_LOCK; " + newTable + ", PRIMARY KEY (LOCK_KEY, REGION)) PARTITION BY LIST (REGION); CREATE UNLOGGED TABLE P_LOCK_A PARTITION OF P_LOCK DEFAULT",
 		fault: "has the part p_lock_a, which is UNLOGGED",
@@ -132,17 +141,20 @@ var variants = []variant{
 	{name: "a small type", on: postgreses, change: "ALTER SEQUENCE P_LOCK_FENCE AS INTEGER", fault: "numbers from 1 to 2147483647"},
 	{name: "a sequence of another table", on: postgreses, change: "CREATE TABLE P_OWNER (ID INT); ALTER SEQUENCE P_LOCK_FENCE OWNED BY P_OWNER.ID", fault: "belongs to p_owner"},
 	{name: "a table of tokens", on: postgreses, change: "DROP SEQUENCE P_LOCK_FENCE; CREATE TABLE P_LOCK_FENCE (ID BIGINT)", fault: "is no sequence"},
+	{name: "the numbers of another table", on: postgreses, change: "DROP SEQUENCE P_LOCK_FENCE; CREATE TABLE P_OWNER (ID BIGINT GENERATED ALWAYS AS IDENTITY (SEQUENCE NAME P_LOCK_FENCE))", fault: "belongs to p_owner", byHand: true},
 	{name: "tokens that end", on: onMySQL, change: "ALTER TABLE P_LOCK_FENCE MODIFY ID INT NOT NULL AUTO_INCREMENT", fault: "has no column ID BIGINT with AUTO_INCREMENT"},
 	{name: "tokens without numbers", on: onMySQL, change: "ALTER TABLE P_LOCK_FENCE MODIFY ID BIGINT NOT NULL", fault: "has no column ID BIGINT with AUTO_INCREMENT"},
 	{name: "tokens that come again", on: onSQLite, change: "DROP TABLE P_LOCK_FENCE; CREATE TABLE P_LOCK_FENCE (ID INTEGER PRIMARY KEY)", fault: "has no AUTOINCREMENT"},
 
 	// The columns.
-	{name: "an end that may be NULL", on: postgreses, change: "ALTER TABLE P_LOCK ALTER EXPIRED_AFTER DROP NOT NULL; INSERT INTO P_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) VALUES ('a', 'b', 'c', '2026-01-01')", fault: mayBeNull},
+	{name: "an end that may be NULL", on: postgreses, change: withoutEnd, fault: mayBeNull},
 	{name: "an end that may be NULL", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY EXPIRED_AFTER DATETIME(6); INSERT INTO P_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) VALUES ('a', 'b', 'c', '2026-01-01')", fault: mayBeNull},
 	{name: "an end that may be NULL", on: onSQLite, change: "DROP TABLE P_LOCK; CREATE TABLE P_LOCK (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36), CREATED_DATE TIMESTAMP NOT NULL, EXPIRED_AFTER TIMESTAMP, PRIMARY KEY (LOCK_KEY, REGION)); " +
 		"INSERT INTO P_LOCK (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) VALUES ('a', 'b', 'c', '2026-01-01')", fault: mayBeNull},
 	{name: "a beginning that may be NULL", on: postgreses, layout: dialect.Spring6, change: "ALTER TABLE P_LOCK ALTER CREATED_DATE DROP NOT NULL; INSERT INTO P_LOCK (LOCK_KEY, REGION) VALUES ('a', 'b')", fault: "has a column CREATED_DATE that may be NULL"},
 	{name: "a beginning that may be NULL", on: mariaMySQL, layout: dialect.Spring6, change: "ALTER TABLE P_LOCK MODIFY CREATED_DATE DATETIME(6); INSERT INTO P_LOCK (LOCK_KEY, REGION) VALUES ('a', 'b')", fault: "has a column CREATED_DATE that may be NULL"},
+	{name: "an end that a constraint does not see", on: postgreses, change: withoutEnd + "; ALTER TABLE P_LOCK ADD CHECK (EXPIRED_AFTER IS NOT NULL) NOT VALID", fault: mayBeNull},
+	{name: "an end that only new rows need", on: []string{server.PostgresNewest}, change: withoutEnd + "; ALTER TABLE P_LOCK ADD CONSTRAINT P_N NOT NULL EXPIRED_AFTER NOT VALID", fault: mayBeNull},
 	{name: "an end by default", on: postgreses, change: "ALTER TABLE P_LOCK ALTER EXPIRED_AFTER SET DEFAULT '2026-01-01'", fault: "has a default for EXPIRED_AFTER", bears: true},
 	{name: "an end by default", on: mariaMySQL, change: "ALTER TABLE P_LOCK ALTER EXPIRED_AFTER SET DEFAULT '2026-01-01'", fault: "has a default for EXPIRED_AFTER", bears: true},
 	{name: "a column that must be filled", on: onAll, change: "ALTER TABLE P_LOCK ADD NOTE INT DEFAULT 1 NOT NULL"},
@@ -151,6 +163,19 @@ var variants = []variant{
 	{name: "a short CLIENT_ID", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY CLIENT_ID VARCHAR(30)", fault: "has a column CLIENT_ID of type varchar(30)"},
 	{name: "times with a zone", on: postgreses, change: "ALTER TABLE P_LOCK ALTER EXPIRED_AFTER TYPE TIMESTAMPTZ", fault: "has a column EXPIRED_AFTER of type timestamp with time zone"},
 	{name: "times with a zone", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY EXPIRED_AFTER TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)", fault: "has a column EXPIRED_AFTER of type timestamp(6)", another: "has a default for EXPIRED_AFTER"},
+	{name: "a date", on: postgreses, change: "ALTER TABLE P_LOCK ALTER EXPIRED_AFTER TYPE DATE", fault: "has a column EXPIRED_AFTER of type date"},
+	{name: "a date", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY EXPIRED_AFTER DATE NOT NULL", fault: "has a column EXPIRED_AFTER of type date"},
+	{name: "times that are text", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY EXPIRED_AFTER VARCHAR(40) NOT NULL", fault: "has a column EXPIRED_AFTER of type varchar(40)"},
+	{name: "times that are numbers", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY EXPIRED_AFTER BIGINT NOT NULL", fault: "has a column EXPIRED_AFTER of type bigint"},
+	{name: "holders that are numbers", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY CLIENT_ID BIGINT", fault: "has a column CLIENT_ID of type bigint"},
+	{name: "regions that are numbers", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY REGION INT NOT NULL", fault: "has a column REGION of type int"},
+	{name: "holders that are UUIDs", on: slices.Concat(postgreses, onMariaDB), change: "ALTER TABLE P_LOCK DROP COLUMN CLIENT_ID; ALTER TABLE P_LOCK ADD CLIENT_ID UUID", fault: "has a column CLIENT_ID of type uuid"},
+	{name: "keys that are UUIDs", on: postgreses, change: "ALTER TABLE P_LOCK ALTER LOCK_KEY TYPE UUID USING NULL", fault: "has a column LOCK_KEY of type uuid"},
+	{name: "keys that are UUIDs", on: onMariaDB, plain: true, change: "ALTER TABLE P_LOCK MODIFY LOCK_KEY UUID NOT NULL", fault: "has a column LOCK_KEY of type uuid"},
+	{name: "keys that are UUIDs, Spring's keys", on: onMariaDB, change: "ALTER TABLE P_LOCK MODIFY LOCK_KEY UUID NOT NULL"},
+	{name: "keys of bytes", on: mariaMySQL, plain: true, change: "ALTER TABLE P_LOCK MODIFY LOCK_KEY BINARY(36) NOT NULL", fault: "has a column LOCK_KEY of type binary(36)"},
+	{name: "keys of bytes, Spring's keys", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY LOCK_KEY BINARY(36) NOT NULL"},
+	{name: "keys of any length", on: onMariaDB, change: "ALTER TABLE P_LOCK DROP PRIMARY KEY, MODIFY LOCK_KEY TEXT COLLATE utf8mb4_bin NOT NULL, ADD UNIQUE P_K (LOCK_KEY, REGION)"},
 	{name: "times of a domain", on: postgreses, change: "CREATE DOMAIN P_TIME AS TIMESTAMP(6) NOT NULL; ALTER TABLE P_LOCK ALTER EXPIRED_AFTER TYPE P_TIME, ALTER EXPIRED_AFTER DROP NOT NULL"},
 	{name: "whole seconds of a domain", on: postgreses, change: "CREATE DOMAIN P_TIME AS TIMESTAMP(0); ALTER TABLE P_LOCK ALTER EXPIRED_AFTER TYPE P_TIME", fault: "has a column EXPIRED_AFTER that keeps 0 digits of a second"},
 	{name: "milliseconds", on: postgreses, change: "ALTER TABLE P_LOCK ALTER EXPIRED_AFTER TYPE TIMESTAMP(3)", fault: "has a column EXPIRED_AFTER that keeps 3 digits of a second", bears: true},
@@ -173,6 +198,17 @@ var variants = []variant{
 		name: "a collation that merges", on: onSQLite, plain: true, change: "DROP TABLE P_LOCK; CREATE TABLE P_LOCK (LOCK_KEY CHAR(36) NOT NULL COLLATE NOCASE, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36), CREATED_DATE TIMESTAMP NOT NULL, EXPIRED_AFTER TIMESTAMP NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))",
 		fault: "takes some keys that differ", bears: true,
 	},
+	{
+		name: "keys that look like numbers", on: onSQLite, plain: true, change: "DROP TABLE P_LOCK; CREATE TABLE P_LOCK (LOCK_KEY UUID NOT NULL, REGION STRING NOT NULL, CLIENT_ID VARCHAR(36), CREATED_DATE TIMESTAMP NOT NULL, EXPIRED_AFTER TIMESTAMP NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))",
+		fault: "has a column LOCK_KEY of type UUID, which does not keep each text as it is", another: "has a column REGION of type STRING, which does not keep each text",
+	},
+	{name: "UUIDs that do not look like numbers", on: onSQLite, change: "DROP TABLE P_LOCK; CREATE TABLE P_LOCK (LOCK_KEY UUID NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID VARCHAR(36), CREATED_DATE TIMESTAMP NOT NULL, EXPIRED_AFTER TIMESTAMP NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))"},
+	{name: "keys of a STRICT table that are numbers", on: onSQLite, change: "DROP TABLE P_LOCK; CREATE TABLE P_LOCK (LOCK_KEY INT NOT NULL, REGION TEXT NOT NULL, CLIENT_ID ANY, CREATED_DATE TEXT NOT NULL, EXPIRED_AFTER TEXT NOT NULL, PRIMARY KEY (LOCK_KEY, REGION)) STRICT", fault: "has a column LOCK_KEY of type INT, which does not keep each text as it is"},
+	{name: "holders that look like numbers", on: onSQLite, change: "DROP TABLE P_LOCK; CREATE TABLE P_LOCK (LOCK_KEY nvarchar(36) NOT NULL, REGION Text NOT NULL, CLIENT_ID BIGINT, CREATED_DATE TIMESTAMP NOT NULL, EXPIRED_AFTER TIMESTAMP NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))", fault: "has a column CLIENT_ID of type BIGINT, which does not keep each text as it is"},
+	{name: "texts of other types", on: onSQLite, change: "DROP TABLE P_LOCK; CREATE TABLE P_LOCK (LOCK_KEY nchar(36) NOT NULL, REGION CLOB NOT NULL, CLIENT_ID BLOB, CREATED_DATE TIMESTAMP NOT NULL, EXPIRED_AFTER TIMESTAMP NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))"},
+	{name: "texts of a STRICT table", on: onSQLite, change: "DROP TABLE P_LOCK; CREATE TABLE P_LOCK (LOCK_KEY ANY NOT NULL, REGION TEXT NOT NULL, CLIENT_ID ANY, CREATED_DATE TEXT NOT NULL, EXPIRED_AFTER TEXT NOT NULL, PRIMARY KEY (LOCK_KEY, REGION)) STRICT"},
+	{name: "a history of rows", on: onMariaDB, change: "ALTER TABLE P_LOCK ADD SYSTEM VERSIONING", fault: "P_LOCK has SYSTEM VERSIONING", bears: true},
+	{name: "a history of names", on: onMariaDB, change: "ALTER TABLE P_LOCK_NAME ADD SYSTEM VERSIONING", fault: "P_LOCK_NAME has SYSTEM VERSIONING", bears: true},
 	{name: "too few characters", on: mariaMySQL, plain: true, change: "ALTER TABLE P_LOCK CONVERT TO CHARACTER SET utf8mb3", fault: "has a column LOCK_KEY with the character set utf8mb3"},
 }
 
@@ -180,7 +216,10 @@ var variants = []variant{
 // It takes seconds, because it makes thousands of statements and runs the command hundreds of times.
 func TestFaults_OpenDoctorAndVerifyAgree(t *testing.T) {
 	t.Parallel()
-	sqllock := buildCommand(t)
+	var sqllock command // none with -short: it takes longer than the rest
+	if !testing.Short() {
+		sqllock = buildCommand(t)
+	}
 	for name, open := range map[string]func(testing.TB) *dbtest.DB{
 		server.Postgres: dbtest.Postgres, server.PostgresNewest: dbtest.PostgresNewest, server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL, server.SQLite: dbtest.SQLite,
 	} {
@@ -215,7 +254,7 @@ func (d variant) check(t *testing.T, c command, db *dbtest.DB, prefix string) {
 	if d.plain {
 		opts.Keys = sqllock.PlainKeys
 	}
-	faults := check.Value(locktable.Faults(unhurried(t), db.DB.DB, db.Dialect, check.Value(dialect.NamesFor(prefix))(t), d.plain, false))(t)
+	faults := check.Value(probe.Faults(unhurried(t), db.DB.DB, sqltext.Of(db.Dialect), check.Value(sqltext.NamesFor(prefix))(t), d.plain, false))(t)
 	wanted := slices.DeleteFunc([]string{named(d.fault), named(d.another)}, func(text string) bool { return text == "" })
 	if len(faults) != len(wanted) {
 		t.Fatalf("faults %q, not %q", faults, wanted)
@@ -225,7 +264,9 @@ func (d variant) check(t *testing.T, c command, db *dbtest.DB, prefix string) {
 	}
 	_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, opts)
 	d.checkError(t, err, faults)
-	d.checkCommand(t, c, db, prefix, faults)
+	if c != "" {
+		d.checkCommand(t, c, db, prefix, faults)
+	}
 	if !d.byHand {
 		for _, f := range faults {
 			cure(t, db, prefix, f.Cure)
@@ -238,7 +279,7 @@ func (d variant) check(t *testing.T, c command, db *dbtest.DB, prefix string) {
 	}
 }
 
-func (d variant) checkError(t *testing.T, err error, faults []locktable.Fault) {
+func (d variant) checkError(t *testing.T, err error, faults []probe.Fault) {
 	t.Helper()
 	if refused := d.fault != "" && !d.bears; refused != (err != nil) || err != nil && !errors.Is(err, sqllock.ErrSchema) {
 		t.Errorf("Open: %v", err)
@@ -252,7 +293,7 @@ func (d variant) checkError(t *testing.T, err error, faults []locktable.Fault) {
 }
 
 // checkCommand runs doctor, and verify if it must refuse the tables.
-func (d variant) checkCommand(t *testing.T, c command, db *dbtest.DB, prefix string, faults []locktable.Fault) {
+func (d variant) checkCommand(t *testing.T, c command, db *dbtest.DB, prefix string, faults []probe.Fault) {
 	t.Helper()
 	var findings []struct{ Severity, Subject, Text, Advice string }
 	dsn := db.DSN
@@ -265,11 +306,11 @@ func (d variant) checkCommand(t *testing.T, c command, db *dbtest.DB, prefix str
 	}
 	out, _ := c.run(t, append([]string{"doctor", "--json"}, args...)...)
 	must(t, json.Unmarshal([]byte(out), &findings))
-	var found []locktable.Fault
+	var found []probe.Fault
 	for _, f := range findings {
 		if f.Severity != "good" && slices.Contains([]string{"table", "fence", "names"}, f.Subject) && !strings.HasSuffix(f.Text, "(no EXPIRED_AFTER)") {
 			table, text, _ := strings.Cut(f.Text, " ")
-			found = append(found, locktable.Fault{Table: table, Text: text, Cure: f.Advice, Bearable: f.Severity == "note"})
+			found = append(found, probe.Fault{Table: table, Text: text, Cure: f.Advice, Bearable: f.Severity == "note"})
 		}
 	}
 	check.Same(t, "doctor", found, faults)
@@ -321,8 +362,8 @@ func buildCommand(t *testing.T) command {
 	t.Helper()
 	// os/exec adds .exe on Windows, as go build does.
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "../../../cmd/sqllock")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	args := append(append([]string{"build"}, program.BuildFlags(t)...), "-o", dir, "../../../cmd/sqllock")
+	build := exec.CommandContext(t.Context(), "go", args...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -393,9 +434,9 @@ func TestFaults_FewRights(t *testing.T) {
 			db := up(t, test.open)
 			dsn, _ := withDocumentedGrants(t, db)
 			few := db.OpenDSN(t, db.Driver, dsn)
-			names := check.Value(dialect.NamesFor(""))(t)
-			see := func(pool *sqlx.DB) []locktable.Fault {
-				return check.Value(locktable.Faults(unhurried(t), pool.DB, db.Dialect, names, true, false))(t)
+			names := check.Value(sqltext.NamesFor(""))(t)
+			see := func(pool *sqlx.DB) []probe.Fault {
+				return check.Value(probe.Faults(unhurried(t), pool.DB, sqltext.Of(db.Dialect), names, true, false))(t)
 			}
 			check.Same(t, "faults of what was migrated", see(few), nil)
 			put(t, db.DB, test.put)
@@ -406,4 +447,19 @@ func TestFaults_FewRights(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Without strict mode MySQL and MariaDB cut a region that is too long, so that two regions are one.
+func TestFaults_RegionsThatAreCut(t *testing.T) {
+	t.Parallel()
+	dbtest.Databases{server.MySQL: dbtest.MySQL, server.OracleMySQL: dbtest.OracleMySQL}.Each(t, func(t *testing.T, db *dbtest.DB) {
+		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, nil))
+		put(t, db.DB, "ALTER TABLE INT_LOCK MODIFY REGION VARCHAR(5) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL")
+		names := check.Value(sqltext.NamesFor(""))(t)
+		for mode, wanted := range map[string]string{"'STRICT_ALL_TABLES'": "[]", "''": "[INT_LOCK has a column REGION of type varchar(5), and a session without strict mode cuts a longer region]"} {
+			pool := db.OpenDSN(t, "mysql", db.With(t, map[string]string{"sql_mode": mode}))
+			faults := check.Value(probe.Faults(unhurried(t), pool.DB, sqltext.Of(db.Dialect), names, false, false))(t)
+			check.Equal(t, mode, fmt.Sprint(faults), wanted)
+		}
+	})
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/wire"
@@ -103,6 +105,34 @@ func TestGuard_ShortTransactionsLoseNoLease(t *testing.T) {
 	})
 }
 
+// Where several statements renew the leases of a registry, those whose rows are pinned keep none of the others from being renewed,
+// although they end first.
+func TestGuard_PinnedRowsDelayNoOtherPart(t *testing.T) {
+	t.Parallel()
+	db := up(t, dbtest.Postgres)
+	r := check.Value(sqllock.NewRepository(locktable.WithMaxRenewals(unhurried(t), 1), db.DB.DB, db.Dialect, nil))(t)
+	registry := newRegistry(t, r, &sqllock.RegistryOptions{TTL: ttl / 2})
+	leases := make([]*sqllock.Lease, 6)
+	for i := range leases {
+		leases[i] = check.Value(registry.TryLock(t.Context(), fmt.Sprint(i)))(t)
+	}
+	tx := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
+	must(t, check.ErrorOf(tx.ExecContext(t.Context(), "SELECT 1 FROM INT_LOCK WHERE CLIENT_ID = $1 FOR SHARE", leases[0].Holder())))
+	for i, lease := range leases[1:] {
+		for first := lease.Deadline(); !lease.Deadline().After(first); {
+			select {
+			case <-lease.Context().Done():
+				t.Fatalf("lease %d: %v", i+1, context.Cause(lease.Context()))
+			case <-time.After(10 * time.Millisecond): // real time: between two polls
+			}
+		}
+	}
+	must(t, tx.Rollback())
+	for _, lease := range leases {
+		must(t, lease.Unlock(t.Context()))
+	}
+}
+
 // The smallest step changes a row whatever its CREATED_DATE is and however many digits of a second the column keeps,
 // since a cluster does not certify a row that stays as it is. Nothing else changes.
 func TestGuard_WritingChangesEveryRow(t *testing.T) {
@@ -112,8 +142,8 @@ func TestGuard_WritingChangesEveryRow(t *testing.T) {
 			table := fmt.Sprintf("T%d_LOCK", digits)
 			db.DB.MustExecContext(t.Context(), fmt.Sprintf(`CREATE TABLE %s (LOCK_KEY CHAR(36) NOT NULL, REGION VARCHAR(100) NOT NULL, CLIENT_ID CHAR(36),
 CREATED_DATE DATETIME(%d) NOT NULL, EXPIRED_AFTER DATETIME(%d) NOT NULL, PRIMARY KEY (LOCK_KEY, REGION))`, table, digits, digits))
-			names := check.Value(dialect.NamesFor(fmt.Sprintf("T%d_", digits)))(t)
-			text := db.Dialect.Statements(dialect.Spring7, names).GuardByWriting
+			names := check.Value(sqltext.NamesFor(fmt.Sprintf("T%d_", digits)))(t)
+			text := sqltext.Of(db.Dialect).Statements(dialect.Spring7, names).GuardByWriting
 			for _, created := range []string{"2026-01-01 00:00:00", "2026-01-01 23:59:59.999", "2026-01-01 00:00:00.1234", "2026-01-01 00:00:00.12345", "2026-01-01 00:00:00.123456"} {
 				db.DB.MustExecContext(t.Context(), "REPLACE INTO "+table+" VALUES ('k', 'r', 'h', ?, '2100-01-01')", created)
 				for range 3 {
@@ -166,13 +196,65 @@ func TestGuard_InASavepoint(t *testing.T) {
 	})
 }
 
+// A guard that had to wait for a take-over, and is refused after it, leaves the next holder's row locked: PostgreSQL has
+// locked the row before it looks at the condition again. The end of the transaction gives the row back, or ROLLBACK TO a
+// savepoint that came before. Until then the next holder keeps its lease, and cannot renew it.
+func TestGuard_RefusedAfterAWait(t *testing.T) {
+	t.Parallel()
+	databases{"PostgreSQL": dbtest.Postgres, "PostgreSQL's newest": dbtest.PostgresNewest}.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		for _, end := range []string{"ROLLBACK", "ROLLBACK TO SAVEPOINT before_guard"} {
+			late, next, takeOver := takenOver(t, db)
+			tx := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
+			tx.MustExecContext(t.Context(), "SAVEPOINT before_guard")
+			var session int
+			must(t, tx.GetContext(t.Context(), &session, "SELECT pg_backend_pid()"))
+			refused := make(chan error, 1)
+			go func() { refused <- late.Guard(t.Context(), tx) }()
+			for waits := false; !waits; {
+				must(t, db.DB.GetContext(t.Context(), &waits, "SELECT cardinality(pg_blocking_pids($1)) > 0", session))
+			}
+			must(t, takeOver.Commit())
+			is(t, <-refused, sqllock.ErrLockLost)
+
+			check.Equal(t, "pinned by the guard that was refused", isPinned(t, db), true)
+			is(t, next.Renew(t.Context()), sqllock.ErrPinned)
+			tx.MustExecContext(t.Context(), end)
+			check.Equal(t, "pinned after "+end, isPinned(t, db), false)
+			must(t, next.Renew(t.Context()))
+			must(t, next.Unlock(t.Context()))
+			_ = tx.Rollback() // it may have been rolled back
+		}
+	})
+}
+
+// takenOver returns a lease and the next one of its row, and the transaction that gives the row to that one.
+func takenOver(t *testing.T, db *dbtest.DB) (late, next *sqllock.Lease, takeOver *sqlx.Tx) {
+	t.Helper()
+	registry := func() *sqllock.Registry {
+		return newRegistry(t, repository(t, db, nil), &sqllock.RegistryOptions{NoRenew: true})
+	}
+	lock := func() (lease *sqllock.Lease, owner string) {
+		lease = check.Value(registry().TryLock(t.Context(), "k"))(t)
+		must(t, db.DB.GetContext(t.Context(), &owner, "SELECT CLIENT_ID FROM INT_LOCK"))
+		return lease, owner
+	}
+	const give = "UPDATE INT_LOCK SET CLIENT_ID = $1"
+	late, owner := lock()
+	db.DB.MustExecContext(t.Context(), "DELETE FROM INT_LOCK")
+	next, nextOwner := lock()
+	db.DB.MustExecContext(t.Context(), give, owner)
+	takeOver = check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
+	takeOver.MustExecContext(t.Context(), give, nextOwner)
+	return late, next, takeOver
+}
+
 // isPinned reports whether a transaction has the only row locked.
 func isPinned(t *testing.T, db *dbtest.DB) bool {
 	t.Helper()
 	tx := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
 	_, err := tx.ExecContext(t.Context(), "SELECT * FROM INT_LOCK FOR UPDATE NOWAIT")
 	if err != nil {
-		check.Equal(t, "class of "+err.Error(), db.Dialect.Classify(err), dialect.Blocked)
+		check.Equal(t, "class of "+err.Error(), sqltext.Of(db.Dialect).Classify(err), sqltext.Blocked)
 	}
 	must(t, tx.Rollback())
 	return err != nil

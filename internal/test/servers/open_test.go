@@ -88,7 +88,7 @@ func openPq(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, 
 }
 
 func openMySQL(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
-	return mysqllock.Open(ctx, dsn, &mysqllock.Options{Repository: o.repository, Registry: o.registry, Migrate: o.migrate})
+	return mysqllock.Open(ctx, dsn, &mysqllock.Options{Repository: o.repository, Registry: o.registry, Wake: o.wake, Migrate: o.migrate})
 }
 
 func openSQLite(ctx context.Context, dsn string, o openOptions) (*sqllock.Registry, error) {
@@ -212,7 +212,7 @@ func TestOpen_Renews(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				o := opener{open: func(ctx context.Context, dsn string, _ openOptions) (*sqllock.Registry, error) {
-					c.options.Migrate, c.options.Registry.TTL = migrations.Up, ttl
+					c.options.Migrate, c.options.Registry.TTL, c.options.Registry.IdleBetweenTries = migrations.Up, ttl, 4*time.Second
 					return session.Open(ctx, dsn, parse, c.options)
 				}}
 				path := filepath.Join(t.TempDir(), "locks.db")
@@ -438,6 +438,7 @@ func TestOpen_ChecksItsOptionsFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	onClose := func() error { t.Error("OnClose was called"); return nil }
 	for _, options := range []openOptions{
+		// real time: is refused
 		{registry: sqllock.RegistryOptions{TTL: 1}},
 		{registry: sqllock.RegistryOptions{CacheCapacity: -1}},
 		{repository: sqllock.RepositoryOptions{Prefix: "a b;"}},

@@ -22,9 +22,9 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/pqdriver"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -373,7 +373,7 @@ func openAll(t *testing.T, db *dbtest.DB, proxy *wire.Proxy, r *sqllock.Registry
 	conn := check.Value(db.DB.Conn(t.Context()))(t)
 	defer conn.Close()
 	lock, unlock := "BEGIN; LOCK TABLE INT_LOCK IN ACCESS EXCLUSIVE MODE", "ROLLBACK"
-	if db.Dialect.Name == dialect.MySQL().Name {
+	if sqltext.Of(db.Dialect).Name == sqltext.MySQL().Name {
 		lock, unlock = "LOCK TABLES INT_LOCK WRITE", "UNLOCK TABLES"
 	}
 	must(t, check.ErrorOf(conn.ExecContext(t.Context(), lock)))
@@ -432,6 +432,7 @@ func TestOutage_ConnectionsThatDieSilently(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
 			proxy, dsn := wire.Through(t, db.DSN)
+			// real time: so long is an answer of a dead connection waited for; no lease has to last
 			registry := o.opened(t, dsn, openOptions{hurried: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL, NoRenew: true}}) // as is waited for an answer
 			openAll(t, db, proxy, registry)
 			proxy.Freeze()
@@ -475,6 +476,7 @@ func TestOutage_FirstOfTwoHostsIsSilent(t *testing.T) {
 			first, dsn := wire.Through(t, db.DSN)
 			second, _ := wire.Through(t, db.DSN)
 			hosts := withHosts(t, dsn, first.Addr, second.Addr)
+			// real time: so long is an answer of a dead connection waited for; no lease has to last
 			registry := o.opened(t, hosts, openOptions{hurried: true, registry: sqllock.RegistryOptions{TTL: sqllock.DefaultTTL, NoRenew: true}}) // as is waited for an answer
 			awaitThat(t, "it locks", func() bool { return locks(t, registry) })
 			first.Silence()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,7 +27,7 @@ import (
 // MariaDB knows it only while another transaction waits for the row, MySQL with its performance_schema.
 func TestPinnedRowIsExplained(t *testing.T) {
 	t.Parallel()
-	sqllockCommand := buildCommand(t)
+	sqllockCommand := sync.OnceValue(func() command { return buildCommand(t) }) // none without a server
 	databases{
 		"PostgreSQL": dbtest.Postgres, "the newest PostgreSQL": dbtest.PostgresNewest, "MariaDB": dbtest.MySQL,
 		"MySQL": dbtest.OracleMySQL, "MySQL with its performance_schema": tellingMySQL,
@@ -85,7 +86,7 @@ func TestPinnedRowIsExplained(t *testing.T) {
 			}
 		}
 		if !mayBeUnknown {
-			awaitPinInList(t, sqllockCommand, db.DSN, fmt.Sprintf("session %d (", number))
+			awaitPinInList(t, sqllockCommand(), db.DSN, fmt.Sprintf("session %d (", number))
 		}
 		must(t, tx.Rollback())
 		must(t, <-queued)

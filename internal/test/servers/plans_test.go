@@ -13,6 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -40,14 +41,14 @@ type planned struct {
 // plannedStatements returns all statements of a dialect that are for rows that are named: by reflection, so that none
 // is forgotten. Those for several rows are there for as many as the library sends at most, below a hundredth of the
 // table.
-func plannedStatements(t *testing.T, d dialect.Dialect) (all []planned) {
+func plannedStatements(t *testing.T, d sqltext.Dialect) (all []planned) {
 	t.Helper()
 	return plannedStatementsOf(t, d, dialect.Spring7)
 }
 
-func plannedStatementsOf(t *testing.T, d dialect.Dialect, layout dialect.Layout) (all []planned) {
+func plannedStatementsOf(t *testing.T, d sqltext.Dialect, layout dialect.Layout) (all []planned) {
 	t.Helper()
-	names := check.Value(dialect.NamesFor(""))(t)
+	names := check.Value(sqltext.NamesFor(""))(t)
 	texts := d.Statements(layout, names)
 	v := reflect.ValueOf(texts)
 	for i := range v.NumField() {
@@ -71,7 +72,7 @@ func plannedStatementsOf(t *testing.T, d dialect.Dialect, layout dialect.Layout)
 }
 
 // boundFor binds a text as the library does.
-func boundFor(t *testing.T, d dialect.Dialect, name, text, row string, n int) planned {
+func boundFor(t *testing.T, d sqltext.Dialect, name, text, row string, n int) planned {
 	t.Helper()
 	type one struct {
 		Key    string `json:"k"`
@@ -124,7 +125,7 @@ type planner struct {
 	prepared   []*sql.Stmt
 }
 
-func newPlanner(t *testing.T, name string, pool *sqlx.DB, d dialect.Dialect, counter string, settings ...string) *planner {
+func newPlanner(t *testing.T, name string, pool *sqlx.DB, d sqltext.Dialect, counter string, settings ...string) *planner {
 	t.Helper()
 	session := check.Value(pool.Connx(t.Context()))(t)
 	t.Cleanup(func() { must(t, session.Close()) })
@@ -210,13 +211,13 @@ func TestPlans_PostgreSQL(t *testing.T) {
 		var planners []*planner
 		for driver, pool := range pools {
 			planners = append(planners,
-				newPlanner(t, driver, pool, dialect.Postgres(), readByTransaction),
-				newPlanner(t, driver+" of Open", pool, dialect.Postgres().WithoutScans(), readByTransaction, "SET enable_seqscan = off"),
+				newPlanner(t, driver, pool, sqltext.Postgres(), readByTransaction),
+				newPlanner(t, driver+" of Open", pool, sqltext.Postgres().WithoutScans(), readByTransaction, "SET enable_seqscan = off"),
 			)
 		}
 		kept := len(planners)
 		for _, mode := range []string{"force_generic_plan", "force_custom_plan"} {
-			planners = append(planners, newPlanner(t, mode, db.DB, dialect.Postgres(), readByTransaction, "SET plan_cache_mode = "+mode))
+			planners = append(planners, newPlanner(t, mode, db.DB, sqltext.Postgres(), readByTransaction, "SET plan_cache_mode = "+mode))
 		}
 		for _, p := range planners[:kept] {
 			p.execute(empty, 6) // then a plan is kept
@@ -242,6 +243,40 @@ func TestPlans_PostgreSQL(t *testing.T) {
 	})
 }
 
+// The statements that look for the newest version of a row read the index from its end, and sort nothing, whatever the server
+// knows of the table.
+func TestPlans_NewestFirst(t *testing.T) {
+	t.Parallel()
+	databases{server.Postgres: dbtest.Postgres, server.PostgresNewest: dbtest.PostgresNewest}.migrated(t, func(t *testing.T, db *dbtest.DB) {
+		session := check.Value(db.DB.Connx(t.Context()))(t)
+		defer func() { must(t, session.Close()) }()
+		must(t, check.ErrorOf(session.ExecContext(t.Context(), "SET enable_seqscan = off")))
+		explain := func(when string) {
+			for _, s := range plannedStatements(t, sqltext.Postgres().WithoutScans()) {
+				if !strings.Contains(s.text, "ORDER BY LOCK_KEY DESC") {
+					continue
+				}
+				var plan []string
+				must(t, session.SelectContext(t.Context(), &plan, "EXPLAIN "+s.text, s.args...))
+				text := strings.Join(plan, "\n")
+				if !strings.Contains(text, "Index Scan Backward") || strings.Contains(text, "Sort") || strings.Contains(text, "Seq Scan") {
+					t.Errorf("%s: %s: %s", when, s.name, text)
+				}
+			}
+		}
+		explain(empty)
+		db.DB.MustExec("ANALYZE INT_LOCK")
+		explain("analysed while empty")
+		db.DB.MustExec("INSERT INTO INT_LOCK SELECT i, 'r', 'h' || i, now(), now() FROM generate_series(1, 20) AS i")
+		db.DB.MustExec("ANALYZE INT_LOCK")
+		explain("analysed with twenty rows")
+		db.DB.MustExec("INSERT INTO INT_LOCK SELECT i, 'r', 'h' || i, now(), now() FROM generate_series(21, 20000) AS i")
+		explain("analysed before")
+		db.DB.MustExec("ANALYZE INT_LOCK")
+		explain("analysed just now")
+	})
+}
+
 func TestPlans_MySQL(t *testing.T) {
 	t.Parallel()
 	const readBySession = "SELECT SUM(CAST(VARIABLE_VALUE AS SIGNED)) FROM /*M! information_schema *//*!80000 performance_schema */.session_status" +
@@ -249,7 +284,7 @@ func TestPlans_MySQL(t *testing.T) {
 	mysqls.migrated(t, func(t *testing.T, db *dbtest.DB) {
 		db.DB.MustExec("ALTER TABLE INT_LOCK STATS_PERSISTENT = 1, STATS_AUTO_RECALC = 0")
 		db.DB.MustExec("ANALYZE TABLE INT_LOCK")
-		d := dialect.MySQL()
+		d := sqltext.MySQL()
 		if db.Server == server.MySQL {
 			d = d.WithSequence() // of MariaDB
 		}
@@ -284,7 +319,7 @@ func TestPlans_SQLite(t *testing.T) {
 	db := up(t, dbtest.SQLite)
 	explain := func(when string) {
 		t.Helper()
-		for _, s := range plannedStatements(t, db.Dialect) {
+		for _, s := range plannedStatements(t, sqltext.Of(db.Dialect)) {
 			var plan []struct {
 				ID, Parent, NotUsed int
 				Detail              string

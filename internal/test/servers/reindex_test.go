@@ -32,7 +32,7 @@ func TestCollationBesideLockers(t *testing.T) {
 // besideLockers has an operator execute statements again and again while processes acquire, release and renew.
 func besideLockers(t *testing.T, opts *sqllock.RepositoryOptions, statements ...string) {
 	t.Helper()
-	databases{"PostgreSQL": dbtest.Postgres, "the newest PostgreSQL": dbtest.PostgresNewest}.migrated(t, func(t *testing.T, db *dbtest.DB) {
+	databases{"PostgreSQL": alone(dbtest.Postgres), "the newest PostgreSQL": alone(dbtest.PostgresNewest)}.migrated(t, func(t *testing.T, db *dbtest.DB) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var working sync.WaitGroup
 		defer working.Wait()

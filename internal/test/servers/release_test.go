@@ -15,6 +15,7 @@ import (
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
+	"github.com/sqllock/sqllock/internal/test/program"
 	"github.com/sqllock/sqllock/migrations"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
@@ -57,21 +58,41 @@ func lastRelease(t *testing.T) release {
 			t.Skipf("the last release is not tested: there is no tag yet, and no commit %s: %s", r.revision, text)
 		}
 	}
-	dir := t.TempDir()
-	archive := filepath.Join(dir, "source.tar")
-	if text, err := git("archive", "--output="+archive, r.revision); err != nil {
-		t.Fatal(text)
-	}
-	r.path = filepath.Join(dir, "sqllock") // os/exec adds .exe on Windows, as go build does
-	for _, args := range [][]string{{"tar", "-xf", archive}, {"go", "build", "-trimpath", "-buildvcs=false", "-o", dir, "./cmd/sqllock"}} {
-		step := exec.CommandContext(t.Context(), args[0], args[1:]...)
-		step.Dir = dir
-		if text, err := step.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", step, err, text)
-		}
+	bin := t.TempDir()
+	r.path = filepath.Join(bin, "sqllock") // os/exec adds .exe on Windows, as go build does
+	build := exec.CommandContext(t.Context(), "go", append(append([]string{"build"}, program.BuildFlags(t)...), "-buildvcs=false", "-o", bin, "./cmd/sqllock")...)
+	build.Dir = r.source(t, git)
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", build, err, text)
 	}
 	t.Logf("the last release is %s", r.revision)
 	return r
+}
+
+// source returns the directory of the release's source. It is kept beside the servers that are fetched, since Go compiles
+// what is in another directory again.
+func (r release) source(t *testing.T, git func(args ...string) (string, error)) string {
+	t.Helper()
+	commit := check.Value(git("rev-parse", r.revision+"^{commit}"))(t)
+	kept := filepath.Join(check.Value(os.UserCacheDir())(t), "sqllock-dbtest", "source-"+commit)
+	if _, err := os.Stat(kept); err == nil {
+		return kept
+	}
+	must(t, os.MkdirAll(filepath.Dir(kept), 0o700))
+	dir := check.Value(os.MkdirTemp(filepath.Dir(kept), "source-"))(t) //nolint:usetesting // it is renamed to kept, on the same disk
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	archive := filepath.Join(t.TempDir(), "source.tar")
+	if text, err := git("archive", "--output="+archive, commit); err != nil {
+		t.Fatal(text)
+	}
+	unpack := exec.CommandContext(t.Context(), "tar", "-xf", archive, "-C", dir)
+	if text, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", unpack, err, text)
+	}
+	if err := os.Rename(dir, kept); err != nil && check.ErrorOf(os.Stat(kept)) != nil { // no other run has been faster
+		t.Fatal(err)
+	}
+	return kept
 }
 
 // command returns a command line of the release over a database.

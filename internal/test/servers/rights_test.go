@@ -15,7 +15,9 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/names"
+	"github.com/sqllock/sqllock/internal/probe"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -33,7 +35,7 @@ func TestRights_TablesAlone(t *testing.T) {
 		must(t, newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true}).ExecuteLockedTx(t.Context(), "k", few.DB, nil, func(context.Context, *sql.Tx) error { return nil }))
 
 		tx := few.MustBeginTx(t.Context(), nil)
-		found := check.Value(locktable.ReadCluster(t.Context(), tx, db.Dialect))(t)
+		found := check.Value(probe.ReadCluster(t.Context(), tx, sqltext.Of(db.Dialect)))(t)
 		db.DB.MustExecContext(t.Context(), "INSERT INTO INT_LOCK (REGION, LOCK_KEY, CREATED_DATE, EXPIRED_AFTER) VALUES ('r', 'late', '2026-01-01', '2026-01-01')")
 		var rows int
 		must(t, tx.GetContext(t.Context(), &rows, "SELECT COUNT(*) FROM INT_LOCK"))
@@ -55,7 +57,8 @@ func TestRights_WithoutNames(t *testing.T) {
 		r := check.Value(sqllock.NewRepository(unhurried(t), few.DB, db.Dialect, nil))(t)
 		registry := newRegistry(t, r, &sqllock.RegistryOptions{NoRenew: true})
 		lease := check.Value(registry.TryLock(t.Context(), "k"))(t)
-		time.Sleep(locktable.NamedAfter * 5 / 2) // it has tried
+		// real time: the process tries to write names meanwhile: if it is late, the test notices less
+		time.Sleep(names.NamedAfter * 5 / 2) // it has tried
 		rows := check.Value(r.List(t.Context()))(t)
 		if len(rows) != 1 || rows[0].Key != "" || rows[0].Process != (sqllock.Process{}) {
 			t.Errorf("%+v", rows)

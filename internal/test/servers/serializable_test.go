@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -54,13 +55,16 @@ func fill(db *dbtest.DB, layout dialect.Layout) {
 	db.DB.MustExec("ANALYZE INT_LOCK")
 }
 
+// withoutScans is in the names of the statements for sessions whose enable_seqscan is off.
+const withoutScans = " without scans"
+
 // forOneKey returns the planned statements of all variants of the dialect. What is for several keys is there for one:
 // locks on many rows become one on the table.
 func forOneKey(t *testing.T, layout dialect.Layout) (all []planned) {
 	t.Helper()
 	seen := map[string]bool{}
-	for variant, d := range map[string]dialect.Dialect{
-		"": dialect.Postgres(), " in order": dialect.Postgres().InOrder(), " without scans": dialect.Postgres().WithoutScans(),
+	for variant, d := range map[string]sqltext.Dialect{
+		"": sqltext.Postgres(), " in order": sqltext.Postgres().InOrder(), withoutScans: sqltext.Postgres().WithoutScans(),
 	} {
 		for _, s := range plannedStatementsOf(t, d, layout) {
 			if s.keys == 1 && !seen[s.text] {
@@ -103,6 +107,9 @@ func readsTable(t *testing.T, m mode, s planned) (read bool) {
 	t.Helper()
 	tx := check.Value(m.pool.BeginTxx(t.Context(), &sql.TxOptions{Isolation: sql.LevelSerializable}))(t)
 	defer func() { must(t, tx.Rollback()) }()
+	if strings.Contains(s.name, withoutScans) {
+		must(t, check.ErrorOf(tx.ExecContext(t.Context(), "SET LOCAL enable_seqscan = off")))
+	}
 	query := tx.QueryContext
 	if m.prepared {
 		stmt, err := tx.PrepareContext(t.Context(), s.text)

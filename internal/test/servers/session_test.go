@@ -17,6 +17,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/dbtest/server"
@@ -146,8 +147,8 @@ func TestSession_IdleTransactions(t *testing.T) {
 					must(t, db.DB.GetContext(t.Context(), &left, fmt.Sprintf(c.left, id)))
 				}
 			}
-			runs := 0
-			must(t, check.ErrorOf(transaction.Pool{DB: pool.DB, Dialect: &db.Dialect}.Run(t.Context(), nil, func(tx *transaction.Tx) error {
+			runs, d := 0, sqltext.Of(db.Dialect)
+			must(t, check.ErrorOf(transaction.Pool{DB: pool.DB, Dialect: &d}.Run(t.Context(), nil, func(tx *transaction.Tx) error {
 				if runs++; runs == 1 {
 					awaitEnd(tx.Tx)
 				}
@@ -300,6 +301,7 @@ func TestSession_ReadOnly(t *testing.T) {
 	}
 	for _, isolation := range []sqllock.Isolation{sqllock.Serializable, sqllock.Autocommit} {
 		r := check.Value(sqllock.NewRepository(unhurried(t), db.OpenDSN(t, "pgx", dsn).DB, db.Dialect, &sqllock.RepositoryOptions{Isolation: isolation}))(t)
+		// real time: nothing can be acquired
 		registry := check.Value(sqllock.NewRegistry(r, nil))(t)
 		if _, err := registry.TryLock(t.Context(), "k"); !errors.Is(err, sqllock.ErrReadOnly) {
 			t.Errorf("%v: %v", isolation, err)
@@ -315,7 +317,7 @@ func TestSession_ReadOnly(t *testing.T) {
 func TestSession_ReadOnlyIsAskedOfThePrimary(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Postgres(t)
-	question := db.Dialect.Statements(dialect.Spring7, dialect.Names{}).ReadOnly
+	question := sqltext.Of(db.Dialect).Statements(dialect.Spring7, sqltext.Names{}).ReadOnly
 	var volatile int
 	for _, call := range regexp.MustCompile(`(\w+)\(`).FindAllStringSubmatch(question, -1) {
 		var n int

@@ -2,8 +2,11 @@ package servers_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +16,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/migrations"
@@ -31,10 +34,10 @@ func TestTable_WrongDialectIsRefused(t *testing.T) {
 			for _, d := range []dialect.Dialect{dialect.Postgres(), dialect.MySQL(), dialect.SQLite()} {
 				for _, prefix := range []string{"", "NONE_"} {
 					_, err := sqllock.NewRepository(unhurried(t), pool.DB, d, &sqllock.RepositoryOptions{Prefix: prefix})
-					if d.Name != db.Name {
-						isWrongDialect(t, err, d.Name, db.Name)
+					if d.String() != db.Name {
+						isWrongDialect(t, err, d.String(), db.Name)
 					} else if prefix == "" && err != nil || prefix != "" && !errors.Is(err, sqllock.ErrSchema) {
-						t.Errorf("%s, %s, %q: %v", driver, d.Name, prefix, err)
+						t.Errorf("%s, %s, %q: %v", driver, d.String(), prefix, err)
 					}
 				}
 			}
@@ -54,7 +57,7 @@ func TestTable_MissingIsNamed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, db *dbtest.DB) {
 		_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, &sqllock.RepositoryOptions{Prefix: "NONE_"})
 		if !errors.Is(err, sqllock.ErrSchema) || !errors.Is(err, sqllock.ErrDatabase) ||
-			!strings.Contains(err.Error(), "NONE_LOCK") || !strings.Contains(err.Error(), "migrate up") {
+			!strings.Contains(err.Error(), "NONE_LOCK") || !strings.Contains(err.Error(), "`sqllock migrate up --prefix NONE_`") {
 			t.Fatal(err)
 		}
 	})
@@ -83,7 +86,7 @@ func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
 	must(t, lease.Guard(t.Context(), tx))
 
 	// It gives up before the server does, which would seem to be the same.
-	rival := check.Value(sqllock.NewRepository(locktable.WithPatience(t.Context(), 30*time.Second), db.DB.DB, db.Dialect, given))(t)
+	rival := check.Value(sqllock.NewRepository(dbcall.WithTestPatience(t.Context(), 30*time.Second), db.DB.DB, db.Dialect, given))(t)
 	_, err := obtain(t, newRegistry(t, rival, &sqllock.RegistryOptions{NoRenew: true}), "k").TryLock(t.Context())
 	var heldBy *sqllock.HeldError
 	if !errors.As(err, &heldBy) || heldBy.Holder != lease.Holder() {
@@ -93,17 +96,12 @@ func TestTable_PinnedRowWithALayoutGiven(t *testing.T) {
 	must(t, lease.Unlock(t.Context()))
 }
 
-// Each server of TiDB has numbers of its own, unless the table says otherwise, and a token takes time after a server
-// is gone.
+// Each server of TiDB has numbers of its own, unless the table says otherwise.
 func TestTable_OnTiDB(t *testing.T) {
 	t.Parallel()
 	db := up(t, dbtest.TiDB)
 	d := dialect.TiDB()
-	repository := check.Value(sqllock.NewRepository(unhurried(t), db.DB.DB, d, nil))(t)
-	is(t, check.ErrorOf(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: d.LeastTTL - 1, NoRenew: true})), sqllock.ErrInvalid)
-	lock := obtain(t, newRegistry(t, repository, &sqllock.RegistryOptions{NoRenew: true}), "k")
-	is(t, check.ErrorOf(lock.WithTTL(d.LeastTTL-1).TryLock(t.Context())), sqllock.ErrInvalid)
-
+	must(t, check.ErrorOf(sqllock.NewRepository(unhurried(t), db.DB.DB, d, nil)))
 	db.DB.MustExecContext(t.Context(), "DROP TABLE INT_LOCK_FENCE")
 	db.DB.MustExecContext(t.Context(), "CREATE TABLE INT_LOCK_FENCE (ID BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY)")
 	_, err := sqllock.NewRepository(unhurried(t), db.DB.DB, d, nil)
@@ -399,4 +397,75 @@ func scalar[T any](t *testing.T, db *dbtest.DB, query string) (value T, err erro
 	t.Helper()
 	err = db.DB.GetContext(t.Context(), &value, query)
 	return value, err
+}
+
+// Programs whose search paths begin with different schemas would draw the tokens of one lock table from several sources.
+func TestTable_FenceOfAnotherSchema(t *testing.T) {
+	t.Parallel()
+	db := up(t, dbtest.Postgres)
+	own := check.Value(url.Parse(db.DSN))(t).Query().Get("search_path")
+	other := "s_" + strings.ToLower(rand.Text())
+	db.DB.MustExecContext(t.Context(), "CREATE SCHEMA "+other)
+	t.Cleanup(func() { db.DB.MustExecContext(context.Background(), "DROP SCHEMA "+other+" CASCADE") })
+	both := db.OpenDSN(t, db.Driver, db.With(t, map[string]string{"search_path": own + "," + other}))
+	open := func(disabled bool) error {
+		return check.ErrorOf(sqllock.NewRepository(unhurried(t), both.DB, db.Dialect, &sqllock.RepositoryOptions{DisableFencing: disabled}))
+	}
+	must(t, open(false))
+	db.DB.MustExecContext(t.Context(), "ALTER SEQUENCE INT_LOCK_FENCE SET SCHEMA "+other)
+	err := open(false)
+	is(t, err, sqllock.ErrSchema)
+	check.Contains(t, err.Error(), "INT_LOCK_FENCE is in the schema "+other+", and INT_LOCK in "+own, "sqllock migrate up --prefix "+own+".INT_")
+	must(t, open(true))
+
+	db.DB.MustExecContext(t.Context(), "SELECT setval('"+other+".INT_LOCK_FENCE', 1000)")
+	runAdvice(t, db, err, "CREATE SEQUENCE")
+	must(t, open(false))
+	wantAbove(t, db, both, 1000)
+	// A fence of the right schema that another one hides goes on, too.
+	db.DB.MustExecContext(t.Context(), "SELECT setval('INT_LOCK_FENCE', 2000)")
+	hidden := db.OpenDSN(t, db.Driver, db.With(t, map[string]string{"search_path": other + "," + own}))
+	runAdvice(t, db, check.ErrorOf(sqllock.NewRepository(unhurried(t), hidden.DB, db.Dialect, nil)), "CREATE SEQUENCE")
+	wantAbove(t, db, both, 2000)
+}
+
+func TestTable_FenceOfAnAttachedFile(t *testing.T) {
+	t.Parallel()
+	db := up(t, dbtest.SQLite)
+	db.DB.SetMaxOpenConns(1) // a file is attached to a connection
+	db.DB.MustExecContext(t.Context(), "ATTACH '"+filepath.Join(t.TempDir(), "other.db")+"' AS other")
+	db.DB.MustExecContext(t.Context(), "CREATE TABLE other.INT_LOCK_FENCE (ID INTEGER PRIMARY KEY AUTOINCREMENT)")
+	must(t, check.ErrorOf(sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, nil)))
+	db.DB.MustExecContext(t.Context(), "DROP TABLE main.INT_LOCK_FENCE")
+	err := check.ErrorOf(sqllock.NewRepository(unhurried(t), db.DB.DB, db.Dialect, nil))
+	is(t, err, sqllock.ErrSchema)
+	check.Contains(t, err.Error(), "INT_LOCK_FENCE is in the schema other, and INT_LOCK in main")
+
+	db.DB.MustExecContext(t.Context(), "INSERT INTO other.INT_LOCK_FENCE VALUES (1000)")
+	runAdvice(t, db, err, "CREATE TABLE")
+	wantAbove(t, db, db.DB, 1000)
+}
+
+// runAdvice runs the statements that an error advises, from the first one to the words after them.
+func runAdvice(t *testing.T, db *dbtest.DB, err error, first string) {
+	t.Helper()
+	_, text, found := strings.Cut(err.Error(), ": "+first)
+	text, _, ends := strings.Cut(first+text, "; then ")
+	if !found || !ends {
+		t.Fatalf("no statements in %v", err)
+	}
+	for statement := range strings.SplitSeq(text, "; ") {
+		db.DB.MustExecContext(t.Context(), statement)
+	}
+}
+
+// wantAbove checks that a repository draws a token above all that were given out.
+func wantAbove(t *testing.T, db *dbtest.DB, pool *sqlx.DB, last int64) {
+	t.Helper()
+	registry := newRegistry(t, check.Value(sqllock.NewRepository(unhurried(t), pool.DB, db.Dialect, nil))(t), nil)
+	lease := check.Value(obtain(t, registry, "k").TryLock(t.Context()))(t)
+	if lease.Token() <= last {
+		t.Errorf("the token %d comes after %d", lease.Token(), last)
+	}
+	must(t, lease.Unlock(t.Context()))
 }

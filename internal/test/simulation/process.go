@@ -13,6 +13,7 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -224,7 +225,7 @@ func (p *process) checkMemory() {
 	if _, err := p.registry.ExpireUnusedOlderThan(0); err != nil {
 		p.world.violated("error", "%s: ExpireUnusedOlderThan: %v", p.id, err)
 	}
-	if RaceDetector {
+	if check.RaceDetector {
 		return
 	}
 	// Nothing else runs in this instant once the others have come to rest.

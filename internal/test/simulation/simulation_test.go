@@ -63,6 +63,9 @@ func newSweep(t *testing.T) *sweep {
 		}
 	default:
 		s.changes, s.worlds = "duration=40s", 6
+		if testing.Short() {
+			s.worlds = 2
+		}
 	}
 	s.first = max(s.first, 1)
 	return s

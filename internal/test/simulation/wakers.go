@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // wakers is the Waker of all processes that have one. Wake-ups come late, or not at all, even in
@@ -36,7 +36,7 @@ func (k *wakers) Watch(topic string) (wake <-chan struct{}, stop func()) {
 
 // deleted wakes those that wait for a row that was deleted.
 func (k *wakers) deleted(lockKey string) {
-	names, err := dialect.NamesFor("")
+	names, err := sqltext.NamesFor("")
 	if err != nil {
 		panic(err) // the default prefix is a good one
 	}

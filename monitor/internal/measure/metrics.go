@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/seatkey"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -67,7 +67,7 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 	waits := e.Wait != 0 && !e.StandsBy
 	wait := m.beginWait(ctx, e.Key, waits)
 	return func(e observe.AcquireEnd) {
-		inTurn := e.Err == nil && !e.Reentered && seats.IsTurn(e.Key)
+		inTurn := e.Err == nil && !e.Reentered && seatkey.IsTurn(e.Key)
 		switch {
 		case waits && inTurn: // and waits on, for a permit or for readers, until it releases the turn
 			m.Waits.EndsWith(e.Holder, wait)

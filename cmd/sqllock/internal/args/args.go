@@ -21,7 +21,7 @@ func Exactly(names ...string) cobra.PositionalArgs {
 		case len(args) < len(names):
 			return exit.WithHint(exit.Usagef("%s: %s is missing", Name(cmd), names[len(args)]), "%s --help", cmd.CommandPath())
 		case len(args) > len(names):
-			return exit.WithHint(exit.Usagef("%s: %q is one argument too many", Name(cmd), args[len(names)]), "%s --help", cmd.CommandPath())
+			return exit.WithHint(exit.Usagef("%s: %q is one argument too many", Name(cmd), Shown(args[len(names)])), "%s %s", cmd.CommandPath(), instead(args[len(names)]))
 		}
 		return nil
 	}
@@ -38,7 +38,7 @@ func NoneButCommands(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	err := exit.Usagef("%q is not a command of %s", args[0], cmd.CommandPath())
+	err := exit.Usagef("%q is not a command of %s", Shown(args[0]), cmd.CommandPath())
 	cmd.SuggestionsMinimumDistance = 2
 	if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
 		for i, name := range similar {
@@ -46,17 +46,41 @@ func NoneButCommands(cmd *cobra.Command, args []string) error {
 		}
 		return exit.WithHint(err, "%s", strings.Join(similar, "; or "))
 	}
-	return exit.WithHint(err, "%s --help", cmd.CommandPath())
+	return exit.WithHint(err, "%s %s", cmd.CommandPath(), instead(args[0]))
+}
+
+// dsn is how a DSN begins that may have a password, and what one may contain.
+var dsn = regexp.MustCompile(`(?is)^(postgres|postgresql|mysql|mariadb|tidb)://|://.*:.*@|@\w*\(|:.*@/|password\s*=`)
+
+// IsDSN reports whether a word looks like a DSN that may have a password. Most likely --dsn is missing before it.
+func IsDSN(word string) bool { return dsn.MatchString(word) }
+
+// Shown returns a word of the command line for a message: three dots instead of a DSN.
+func Shown(word string) string {
+	if IsDSN(word) {
+		return "…"
+	}
+	return word
+}
+
+// instead returns what to try after a command instead of a word that is too many.
+func instead(word string) string {
+	if IsDSN(word) {
+		return "--dsn …"
+	}
+	return "--help"
 }
 
 var plainWord = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
 // Quote returns words as they are written in a shell. One with characters that no terminal shows is
-// written as in bash, zsh and POSIX of 2024.
+// written as in bash, zsh and POSIX of 2024. Three dots stand for a DSN.
 func Quote(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
 		switch {
+		case IsDSN(word):
+			quoted[i] = Shown(word)
 		case plainWord.MatchString(word):
 			quoted[i] = word
 		case format.Printable(word) == word:

@@ -121,11 +121,12 @@ func endOnSignals(cmd *cobra.Command, _ []string) {
 	signals := make(chan os.Signal, 1)
 	process.NotifyForwarded(signals)
 	go func() {
-		defer signal.Stop(signals) // the next one kills
 		select {
 		case <-signals:
+			process.LetNextKill(signals)
 			interrupt(interrupted{})
 		case <-ctx.Done():
+			signal.Stop(signals)
 		}
 	}()
 }

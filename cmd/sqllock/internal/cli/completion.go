@@ -13,7 +13,7 @@ import (
 //go:embed bash_alone.sh
 var bashAlone string
 
-// completeWithoutPackage has the script of `completion bash` work without the package bash-completion.
+// completeWithoutPackage makes the script of `completion bash` work without the package bash-completion.
 func completeWithoutPackage(root *cobra.Command) {
 	root.InitDefaultCompletionCmd() // which has its output from now on
 	bash, _, err := root.Find([]string{"completion", "bash"})

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/dsn"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/internal/test/check"
 )
@@ -25,11 +24,12 @@ var usage = regexp.MustCompile(`^sqllock: .+\n(try: .+\n)?$`)
 // FuzzCommandLines runs command lines, whose words are divided by blanks; § stands for the other argument. None runs
 // another program, reaches another database than the default file, or waits for a user.
 func FuzzCommandLines(f *testing.F) {
+	check.Long(f)
 	for _, line := range []string{
-		"", "-h", "§", "§ --help", "--§", "-§", "list --json", "list --region §", "show §", "show -- §", "show --json --plain-keys §", "unlock §", "unlock --force §",
-		"key § §", "key --plain-keys §", "leader --ttl § r", "cleanup --ttl 1m", "cleanup --region §", "list --prefix §", "list --ttl §", "list --name §", "doctor",
-		"migrate up --layout §", "migrate §", "migrate down", "version --json", "list --dsn §", "exec § -- §", "exec §", "exec --wait § k -- c", "exec -§ k -- c",
-		"exec --permits § --take § k -- c", "lead § § --§", "top --sort §", "page --limit §", "completion bash", "__complete show §", "__complete § §", "help §", "list --local=§",
+		"", "-h", "§", "§ --help", "--§", "-§", "list --local --json", "list --local --region §", "show --local §", "show --local -- §", "show --local --json --plain-keys §", "unlock --local §", "unlock --local --force §",
+		"key § §", "key --plain-keys §", "leader --local --ttl § r", "cleanup --local --ttl 1m", "cleanup --local --region §", "list --local --prefix §", "list --local --ttl §", "list --local --name §", "doctor --local",
+		"migrate up --local --layout §", "migrate §", "migrate down --local", "version --json", "list --dsn §", "exec § -- §", "exec §", "exec --wait § k -- c", "exec -§ k -- c",
+		"exec --permits § --take § k -- c", "lead § § --§", "top --local --sort §", "page --local --limit §", "completion bash", "__complete show --local §", "__complete § §", "help §", "list --local=§",
 	} {
 		for _, argument := range []string{"k", "", "-x", "1e9h", "\x1b[2J\u009b\u202e", "a\nb\r", "\xff\x00", "'; --", "\"%s$(id)`"} {
 			f.Add(line, argument)
@@ -38,7 +38,7 @@ func FuzzCommandLines(f *testing.F) {
 	f.Setenv("XDG_STATE_HOME", f.TempDir())
 	check.Must(f, os.Unsetenv(connect.DSNVariable))
 	file := filepath.Join(os.Getenv("XDG_STATE_HOME"), "sqllock", "sqllock.db")
-	if code := run(context.Background(), []string{"list"}, nil, os.Stderr, os.Stderr); code != 0 {
+	if code := run(context.Background(), []string{"list", "--local"}, nil, os.Stderr, os.Stderr); code != 0 {
 		f.Fatal("the default file was not made")
 	}
 	migrated := check.Value(os.ReadFile(file))(f)
@@ -80,7 +80,7 @@ func harmless(cmd *cobra.Command) {
 		local, _ := cmd.Flags().GetBool("local")
 		switch given := cmd.Flags().Lookup("dsn"); {
 		case given.Changed:
-			_, err := dsn.Parse(given.Value.String())
+			_, err := connect.ParseDSN(given.Value.String())
 			return err
 		case slices.Contains([]string{"demo", "verify", "worker", "page", "top"}, cmd.Name()), runsCommand(cmd) && local:
 			return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // A ClockDifference is by how much a database's clock is ahead of this host's, to within an uncertainty.
@@ -19,7 +20,7 @@ func (d ClockDifference) Apart(other ClockDifference) time.Duration {
 func (c *Connection) ClockDifference(ctx context.Context) (ClockDifference, error) {
 	var micros int64
 	began := time.Now()
-	err := c.DB.GetContext(ctx, &micros, c.Dialect.Statements(dialect.Spring7, dialect.Names{}).Clock)
+	err := c.DB.GetContext(ctx, &micros, sqltext.Of(c.Dialect).Statements(dialect.Spring7, sqltext.Names{}).Clock)
 	half := time.Since(began) / 2
 	return ClockDifference{time.UnixMicro(micros).Sub(began.Add(half)), half}, err
 }

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/dsn"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 const defaultFile = "sqllock.db"
@@ -27,21 +27,22 @@ func (f *Flags) Connect(ctx context.Context) (*Connection, error) {
 		return c, err
 	}
 	if err := migrateDefault(ctx, c, f.Prefix); err != nil {
-		return nil, errors.Join(err, c.Close())
+		c.Close()
+		return nil, err
 	}
 	return c, nil
 }
 
 // Open is Connect without migrations.
 func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
-	if _, err := dialect.NamesFor(f.Prefix); err != nil {
+	if _, err := sqltext.NamesFor(f.Prefix); err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
 	chosen, isDefault, err := f.chosenDSN()
 	if err != nil {
 		return nil, err
 	}
-	target, err := dsn.Parse(chosen)
+	target, err := ParseDSN(chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
 		return nil, err // says what the server is
 	case err != nil:
 		err = failure.As(sqllock.ErrDatabase, "connect to "+c.Name, failure.WithCure(err))
-		return nil, withOpenHint(err, target, isDefault, file)
+		return nil, withOpenHint(err, target, f.Prefix, isDefault, file)
 	}
 	c.DB = c.pools.DB
 	return c, nil
@@ -61,7 +62,8 @@ func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
 // maxConnections is enough: one acquires and renews, the other reads.
 const maxConnections = 2
 
-// givenDSN returns the DSN of the flag, else that of the environment, or "" for the default file.
+// givenDSN returns the DSN of the flag, else that of the environment, or "" with --local. Nothing else
+// chooses the default file: a user who forgot the DSN would exclude no other machine, and would see held locks as free.
 func (f *Flags) givenDSN() (string, error) {
 	fromEnvironment, isSet := os.LookupEnv(DSNVariable)
 	switch {
@@ -69,10 +71,12 @@ func (f *Flags) givenDSN() (string, error) {
 		return "", exit.Usagef("--local and --dsn exclude each other")
 	case f.Local || f.DSN != "":
 		return f.DSN, nil
-	case isSet && fromEnvironment == "":
+	case fromEnvironment != "":
+		return fromEnvironment, nil
+	case isSet:
 		return "", exit.WithHint(exit.Usagef("%s is empty", DSNVariable), "a DSN; or, for locks on this machine alone, --local")
 	default:
-		return fromEnvironment, nil
+		return "", exit.WithHint(exit.Usagef("no database is given"), "--dsn, or %s; or, for locks on this machine alone, --local", DSNVariable)
 	}
 }
 
@@ -82,34 +86,28 @@ func (f *Flags) Dialect() (dialect.Dialect, error) {
 	if err != nil {
 		return dialect.Dialect{}, err
 	}
-	target, err := dsn.Parse(chosen)
+	target, err := ParseDSN(chosen)
 	return target.Dialect, err
 }
 
-// CheckChosen returns a usage error if the command line and the environment choose no database. A
-// command that runs under a lock in the default file without having asked for it would run on each
-// machine.
+// CheckChosen returns a usage error if the command line and the environment choose no database.
 func (f *Flags) CheckChosen() error {
-	given, err := f.givenDSN()
-	if err == nil && given == "" && !f.Local {
-		err = exit.WithHint(exit.Usagef("no database is given, so the lock would exclude nothing on other machines"),
-			"--dsn, or %s; or, for locks on this machine alone, --local", DSNVariable)
-	}
+	_, err := f.givenDSN()
 	return err
 }
 
-// chosenDSN returns the DSN of the flag, else that of the environment, else that of
+// chosenDSN returns the DSN of the flag, else that of the environment, or with --local that of
 // the default file, whose directory it creates.
 func (f *Flags) chosenDSN() (chosen string, isDefault bool, err error) {
-	if chosen, err = f.givenDSN(); chosen != "" || err != nil {
+	if chosen, err = f.givenDSN(); !f.Local || err != nil {
 		return chosen, false, err
 	}
 	directory, err := state.Directory()
 	if err != nil {
-		return "", false, exit.WithHint(exit.Usagef("no directory for the default database: %w", err), "--dsn sqlite:/path/to/locks.db")
+		return "", false, exit.WithHint(exit.Usagef("no directory for the file of --local: %w", err), "--dsn sqlite:/path/to/locks.db")
 	}
 	if err := os.MkdirAll(directory, 0o700); err != nil {
-		err = failure.As(sqllock.ErrDatabase, "create the directory of the default database", err)
+		err = failure.As(sqllock.ErrDatabase, "create the directory of --local", err)
 		return "", false, exit.WithHint(err, "%s", defaultFileHint)
 	}
 	return sqlitedriver.DSN(filepath.Join(directory, defaultFile)), true, nil
@@ -118,7 +116,7 @@ func (f *Flags) chosenDSN() (chosen string, isDefault bool, err error) {
 // WouldCreateDatabase reports whether Connect would create the default file, because it is not
 // there yet.
 func (f *Flags) WouldCreateDatabase() bool {
-	if given, err := f.givenDSN(); given != "" || err != nil {
+	if !f.Local {
 		return false
 	}
 	directory, err := state.Directory()
@@ -131,11 +129,11 @@ func (f *Flags) WouldCreateDatabase() bool {
 
 // WithDatabase opens the database that the flags choose, without migrations, and calls
 // fn with it.
-func (f *Flags) WithDatabase(ctx context.Context, file Presence, fn func(*Connection) error) (err error) {
+func (f *Flags) WithDatabase(ctx context.Context, file Presence, fn func(*Connection) error) error {
 	c, err := f.Open(ctx, file)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer c.Close()
 	return fn(c)
 }

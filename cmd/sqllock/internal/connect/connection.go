@@ -11,9 +11,11 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/failure"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/probe"
 	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // A Connection is an open database.
@@ -27,13 +29,9 @@ type Connection struct {
 	pools *session.Pools
 }
 
-// Close closes the database.
-func (c *Connection) Close() error {
-	if err := c.pools.Close(); err != nil {
-		return failure.As(sqllock.ErrDatabase, "close "+c.Name, err)
-	}
-	return nil
-}
+// Close closes the database. It returns no error: whatever the command has done is committed, and a connection that breaks
+// when it takes its leave makes that no failure.
+func (c *Connection) Close() { _ = c.pools.Close() }
 
 // Pooler says why the settings of a session are not relied on, or is nil.
 func (c *Connection) Pooler() error { return c.pools.Pooler }
@@ -65,7 +63,7 @@ func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.Repo
 	opts.DisableFencing = opts.DisableFencing || f.NoFencing
 	opts.Unverified = f.Unverified
 	r, err := sqllock.NewRepository(ctx, c.DB.DB, c.Dialect, &opts)
-	if locktable.Is(err, locktable.WrongIsolation) {
+	if dbcall.Is(err, dbcall.WrongIsolation) {
 		opts.Isolation = sqllock.ReadCommitted
 		r, err = sqllock.NewRepository(ctx, c.DB.DB, c.Dialect, &opts)
 	}
@@ -73,23 +71,23 @@ func (f *Flags) Repository(ctx context.Context, c *Connection, opts sqllock.Repo
 }
 
 // Faults returns how the tables that the flags choose are not what locks need.
-func (f *Flags) Faults(ctx context.Context, c *Connection, opts sqllock.RepositoryOptions) ([]locktable.Fault, error) {
+func (f *Flags) Faults(ctx context.Context, c *Connection, opts sqllock.RepositoryOptions) ([]probe.Fault, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	names, err := dialect.NamesFor(f.Prefix)
+	names, err := sqltext.NamesFor(f.Prefix)
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
 	if opts.DisableFencing || f.NoFencing {
 		names.Fence = ""
 	}
-	faults, err := locktable.Faults(ctx, c.SQL(), c.Dialect, names, f.PlainKeys, f.Unverified)
+	faults, err := probe.Faults(ctx, c.SQL(), sqltext.Of(c.Dialect), names, f.PlainKeys, f.Unverified)
 	return faults, f.WithTableHint(c, failure.Of(err, ""))
 }
 
 // CheckServer returns an error if tables must not be created: the server is not one that sqllock supports.
 func (f *Flags) CheckServer(ctx context.Context, c *Connection) error {
-	return failure.Of(locktable.CheckServer(ctx, c.SQL(), c.Dialect, f.Prefix, f.Unverified), "")
+	return failure.Of(probe.CheckServer(ctx, c.SQL(), sqltext.Of(c.Dialect), f.Prefix, f.Unverified), "")
 }
 
 // WithTableHint adds the hint for a missing table.
@@ -97,16 +95,16 @@ func (f *Flags) WithTableHint(c *Connection, err error) error {
 	if !c.MissesTable(err) {
 		return err
 	}
-	var table *locktable.Error
+	var table *dbcall.Error
 	if errors.As(err, &table) {
-		// Leave out the library's own advice, which does not have the prefix.
+		// Leave out the library's own advice, which the hint repeats.
 		err = failure.As(sqllock.ErrSchema, "", table)
 	}
-	up := MigrateUp(f.Prefix)
+	up := dbcall.MigrateUp(f.Prefix)
 	switch {
-	case locktable.Is(err, locktable.NoFence):
+	case dbcall.Is(err, dbcall.NoFence):
 		up += " --layout " + dialect.Spring6.String() + ", or --no-fencing"
-	case locktable.Is(err, locktable.NoFenceOfFive):
+	case dbcall.Is(err, dbcall.NoFenceOfFive):
 		up += ", or --no-fencing"
 	}
 	return exit.WithHint(err, "%s", up)
@@ -115,12 +113,12 @@ func (f *Flags) WithTableHint(c *Connection, err error) error {
 // WithRepository calls fn with the lock table that the flags choose. fn may not acquire
 // locks: the table need not have fencing tokens, as Spring's own has not. In a table without
 // EXPIRED_AFTER a row lasts for ttl.
-func (f *Flags) WithRepository(ctx context.Context, ttl time.Duration, fn func(*sqllock.Repository) error) (err error) {
+func (f *Flags) WithRepository(ctx context.Context, ttl time.Duration, fn func(*sqllock.Repository) error) error {
 	c, err := f.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer c.Close()
 	r, err := f.Repository(ctx, c, sqllock.RepositoryOptions{TTL: ttl, DisableFencing: true})
 	if err != nil {
 		return err

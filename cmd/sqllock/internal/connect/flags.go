@@ -52,7 +52,7 @@ func (d *dsnValue) Set(text string) error {
 
 // Register adds the flags to a set.
 func (f *Flags) Register(flags *pflag.FlagSet) {
-	flags.Var((*dsnValue)(&f.DSN), "dsn", "the database (default: $"+DSNVariable+"; without it, all but those that lock use --local)")
+	flags.Var((*dsnValue)(&f.DSN), "dsn", "the database (default: $"+DSNVariable+"); or --local")
 	flags.BoolVar(&f.Local, "local", false, "use the SQLite file of this user on this machine, which no other machine can use")
 	flags.StringVar(&f.Prefix, "prefix", cmp.Or(os.Getenv(prefixVariable), dialect.DefaultPrefix), "the prefix before LOCK in the name of the table; its default is $"+prefixVariable+", if that is set")
 	flags.StringVar(&f.Region, "region", cmp.Or(os.Getenv(regionVariable), sqllock.DefaultRegion), "the region of the keys; its default is $"+regionVariable+", if that is set")

@@ -4,13 +4,12 @@ import (
 	"errors"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
-	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/internal/failure"
-	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // defaultFileHint is for users whose home directory is not writable, or not theirs.
@@ -20,12 +19,12 @@ const defaultFileHint = "--dsn sqlite:FILE, or XDG_STATE_HOME=DIRECTORY, where t
 const UnsupportedHint = "a server that docs/clusters.md lists as tested; or --unverified, if it does no harm that several hold a lock at once"
 
 // withOpenHint adds the hint for an error of Open.
-func withOpenHint(err error, target session.Target, isDefault bool, file Presence) error {
+func withOpenHint(err error, target session.Target, prefix string, isDefault bool, file Presence) error {
 	switch {
 	case isDefault && sqlitedriver.IsUnwritable(err):
 		return exit.WithHint(err, "%s", defaultFileHint)
 	case target.Missing() && file == MustExist:
-		return exit.WithHint(err, "sqllock migrate up, which creates the file; its directory must exist")
+		return exit.WithHint(err, "%s, which creates the file; its directory must exist", dbcall.MigrateUp(prefix))
 	default:
 		return err
 	}
@@ -34,15 +33,7 @@ func withOpenHint(err error, target session.Target, isDefault bool, file Presenc
 // MissesTable reports whether `sqllock migrate up` helps: the server says that a table
 // or a column does not exist.
 func (c *Connection) MissesTable(err error) bool {
-	return errors.Is(err, sqllock.ErrSchema) && c.Dialect.Classify(err) == dialect.Schema
-}
-
-// MigrateUp returns the command that creates the table with a prefix.
-func MigrateUp(prefix string) string {
-	if prefix == "" || prefix == dialect.DefaultPrefix {
-		return "sqllock migrate up"
-	}
-	return "sqllock migrate up --prefix " + args.Quote(prefix)
+	return errors.Is(err, sqllock.ErrSchema) && sqltext.Of(c.Dialect).Classify(err) == sqltext.Schema
 }
 
 // Hint returns the hint for an error of any command, or "".
@@ -50,7 +41,7 @@ func Hint(err error) string {
 	switch own := exit.Hint(err); {
 	case own != "":
 		return own
-	case locktable.Is(err, locktable.Unsupported):
+	case dbcall.Is(err, dbcall.Unsupported):
 		return UnsupportedHint
 	case errors.Is(err, sqllock.ErrSchema):
 		return "sqllock doctor" // the table exists, but is not a lock table

@@ -31,7 +31,7 @@ func MigrationError(ctx context.Context, op string, err error) error {
 	case errors.Is(err, migrations.ErrOption), errors.Is(err, migrations.ErrVersion), errors.Is(err, dialect.ErrPrefix):
 		return exit.Usagef("%s: %w", op, err)
 	case errors.Is(err, migrations.ErrBusy):
-		return exit.WithHint(failure.As(sqllock.ErrDatabase, op, err), "again, a little later")
+		return exit.WithHint(failure.As(sqllock.ErrDatabase, op, err), "repeat the command a little later")
 	default:
 		return failure.As(sqllock.ErrDatabase, op, failure.WithCure(err))
 	}

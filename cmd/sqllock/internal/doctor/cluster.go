@@ -5,19 +5,20 @@ import (
 	"strings"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/probe"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // checkCluster checks that a server that belongs to a Galera cluster or a replication group is a
 // working member of it.
 func (e *examination) checkCluster(ctx context.Context) []finding {
 	switch {
-	case e.Dialect.Name != "mysql":
+	case sqltext.Of(e.Dialect).Name != "mysql":
 		return nil
-	case e.engine.Name == locktable.Vitess:
+	case e.engine.Name == probe.Vitess:
 		return e.checkVitess(ctx)
 	}
-	cluster, err := locktable.ReadCluster(ctx, e.DB, e.Dialect)
+	cluster, err := probe.ReadCluster(ctx, e.DB, sqltext.Of(e.Dialect))
 	if err != nil {
 		return []finding{{noteworthy, "cluster", "not known whether the server belongs to one: " + exit.Text(err), "a node that is no working member of its cluster must not be used for locks: check it by other means"}}
 	}
@@ -29,7 +30,7 @@ func (e *examination) checkCluster(ctx context.Context) []finding {
 }
 
 // clusterFindings returns the findings for a node of a cluster.
-func clusterFindings(c locktable.Cluster) []finding {
+func clusterFindings(c probe.Cluster) []finding {
 	var findings []finding
 	switch problem := c.Problem(); {
 	case problem != nil:
@@ -64,7 +65,7 @@ func clusterFindings(c locktable.Cluster) []finding {
 	return findings
 }
 
-func problemAdvice(c locktable.Cluster) string {
+func problemAdvice(c probe.Cluster) string {
 	switch {
 	case c.Galera:
 		return "give the DSN of a node that has a quorum, or wait until this one has rejoined"

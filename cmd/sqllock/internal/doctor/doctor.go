@@ -4,7 +4,6 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +18,8 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/rights"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/failure"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/probe"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/monitor/page"
 )
 
@@ -67,19 +67,20 @@ func examine(ctx context.Context, flags *connect.Flags) ([]finding, error) {
 		advice := cmp.Or(connect.Hint(err), connectionAdvice)
 		return []finding{{broken, "connection", strings.Replace(exit.Text(err), ": "+advice, "", 1), advice}}, nil
 	}
-	names, err := dialect.NamesFor(flags.Prefix)
+	defer c.Close()
+	names, err := sqltext.NamesFor(flags.Prefix)
 	if err != nil {
 		return nil, err // Connect has checked it
 	}
 	findings := []finding{{good, "connection", fmt.Sprintf("%s, answered after %s", c.Name, roundTime(time.Since(began))), ""}}
-	e := &examination{Connection: c, flags: flags, names: names, statements: c.Dialect.Statements(dialect.Spring7, names)}
+	e := &examination{Connection: c, flags: flags, names: names, statements: sqltext.Of(c.Dialect).Statements(dialect.Spring7, names)}
 	findings = append(findings, e.run(ctx, []step{
 		(*examination).checkServer, (*examination).checkHosts, (*examination).checkSession, (*examination).checkPool, (*examination).checkPooler,
 		(*examination).checkWrites,
 		(*examination).checkCluster, (*examination).checkDurability, (*examination).checkSnapshots, (*examination).checkTable, (*examination).checkTriggers, (*examination).checkFence,
 		(*examination).checkNames, (*examination).checkSchema, (*examination).checkClock, (*examination).checkTimes, (*examination).checkRoundTrip, (*examination).checkJournal,
 	})...)
-	return findings, errors.Join(context.Cause(ctx), c.Close())
+	return findings, context.Cause(ctx)
 }
 
 // A step is one check. It returns what it finds: something wrong, or nothing, if the context ends it.
@@ -127,12 +128,12 @@ const connectionAdvice = "check that the server runs and that host, port, databa
 type examination struct {
 	*connect.Connection
 	flags      *connect.Flags
-	names      dialect.Names
-	statements dialect.Statements
+	names      sqltext.Names
+	statements sqltext.Statements
 	exists     bool                // whether the table does
 	repository *sqllock.Repository // nil if the table is not usable
-	engine     locktable.Engine    // what checkServer has read
-	cluster    locktable.Cluster   // what checkCluster has read
+	engine     probe.Engine        // what checkServer has read
+	cluster    probe.Cluster       // what checkCluster has read
 }
 
 // adviceOr returns the advice for the cause of an error, if that is known, or another.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,7 +17,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/listing"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/probe"
 	"github.com/sqllock/sqllock/internal/session"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/golden"
@@ -39,7 +40,7 @@ func TestOlderThan(t *testing.T) {
 		"SQLite 3.41.2":                           true,
 		"PostgreSQL devel on x86_64-pc-linux-gnu": false,
 	} {
-		if oldest := locktable.EngineOf(version).Oldest; olderThan(version, oldest) != want {
+		if oldest := probe.EngineOf(version).Oldest; olderThan(version, oldest) != want {
 			t.Errorf("%q is older than %s: %v", version, oldest, !want)
 		}
 	}
@@ -103,10 +104,10 @@ func TestStepsAfterALateOne(t *testing.T) {
 // text and as JSON.
 func TestFindings(t *testing.T) {
 	t.Parallel()
-	group := locktable.Cluster{Group: "aaaa-bbbb", Member: "ONLINE", SinglePrimary: true, Consistency: "BEFORE_ON_PRIMARY_FAILOVER"}
+	group := probe.Cluster{Group: "aaaa-bbbb", Member: "ONLINE", SinglePrimary: true, Consistency: "BEFORE_ON_PRIMARY_FAILOVER"}
 	everywhere, hidden, offline := group, group, group
 	everywhere.UpdatesEverywhere, everywhere.SinglePrimary = true, false
-	galera := locktable.Cluster{Galera: true, Ready: "ON", Component: "Primary", Size: "3", Address: "gcomm://10.0.0.1,10.0.0.2,10.0.0.3"}
+	galera := probe.Cluster{Galera: true, Ready: "ON", Component: "Primary", Size: "3", Address: "gcomm://10.0.0.1,10.0.0.2,10.0.0.3"}
 	alone, off := galera, galera
 	alone.Size, off.Galera = "1", false
 	hidden.Member = ""
@@ -123,8 +124,8 @@ func TestFindings(t *testing.T) {
 		"galera":               clusterFindings(galera),
 		"galera_alone":         clusterFindings(alone),
 		"galera_off":           clusterFindings(off),
-		"galera_no_quorum":     clusterFindings(locktable.Cluster{Galera: true, Ready: "OFF", Component: "non-Primary"}),
-		"galera_not_ready":     clusterFindings(locktable.Cluster{Galera: true, Ready: "OFF", Component: "Primary"}),
+		"galera_no_quorum":     clusterFindings(probe.Cluster{Galera: true, Ready: "OFF", Component: "non-Primary"}),
+		"galera_not_ready":     clusterFindings(probe.Cluster{Galera: true, Ready: "OFF", Component: "Primary"}),
 		"group":                clusterFindings(group),
 		"group_multi_primary":  clusterFindings(everywhere),
 		"group_few_rights":     clusterFindings(hidden),
@@ -149,6 +150,8 @@ func TestFindings(t *testing.T) {
 		"times":              timesFindings(javasRows(time.Second, -5*time.Hour), javasRows(time.Second, -5*time.Hour)),
 		"times_ahead":        timesFindings(javasRows(-5*time.Hour, time.Minute), javasRows(-5*time.Hour, time.Minute)),
 		"times_behind":       timesFindings(listing.Reading{All: true}, javasRows(time.Second, -5*time.Hour)),
+		"times_zoned":        timesFindings(javasRows(5*time.Hour+10*time.Second, 20*time.Second-5*time.Hour), javasRows(5*time.Hour+10*time.Second, 20*time.Second-5*time.Hour)),
+		"times_whole":        timesFindings(listing.Reading{}, listing.Reading{Rows: slices.Concat(javasRows(time.Second, time.Minute).Rows, javasRows(3*time.Second, time.Minute).Rows)}),
 		"one_host":           hostsFindings(session.Choice{Hosts: 1, Any: true}),
 		"any_host":           hostsFindings(session.Choice{Hosts: 2, Any: true}),
 		"chosen_host":        hostsFindings(session.Choice{Hosts: 3}),

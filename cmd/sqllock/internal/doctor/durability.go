@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // forgets is what a server does that does not write each commit to the disk.
@@ -14,14 +15,12 @@ const forgets = ": a crash of the machine forgets the last commits, so that a lo
 func (e *examination) checkDurability(ctx context.Context) []finding {
 	var findings []finding
 	var err error
-	switch {
-	case e.Dialect.Engine != "":
-		return nil // TiDB's storage is of several machines
-	case e.Dialect.Name == "mysql":
+	switch e.Dialect {
+	case dialect.MySQL():
 		findings, err = e.mysqlDurability(ctx)
-	case e.Dialect.Name == "postgres":
+	case dialect.Postgres():
 		findings, err = e.postgresDurability(ctx)
-	default:
+	default: // TiDB's storage is of several machines
 		return nil
 	}
 	if err != nil {

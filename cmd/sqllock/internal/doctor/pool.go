@@ -7,6 +7,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // A shortcoming is what a pool lacks that an application opens with the DSN alone.
@@ -39,7 +40,7 @@ var shortcomings = map[string][]shortcoming{
 
 // checkPool compares the sessions that the DSN alone gives with those of Open.
 func (e *examination) checkPool(ctx context.Context) []finding {
-	possible := shortcomings[e.Dialect.Name]
+	possible := shortcomings[sqltext.Of(e.Dialect).Name]
 	if len(possible) == 0 {
 		return nil
 	}

@@ -6,20 +6,21 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
 	"github.com/sqllock/sqllock/internal/session"
+	"github.com/sqllock/sqllock/internal/sqltext"
+	"github.com/sqllock/sqllock/internal/turns"
 )
 
 // checkPooler notices a pooler that gives a server connection to another client after each
 // transaction, as PgBouncer does with pool_mode=transaction. A session's state is lost then.
 func (e *examination) checkPooler(ctx context.Context) []finding {
-	if e.Dialect.Name != "postgres" {
+	if e.Dialect != dialect.Postgres() {
 		return nil
 	}
 	// A pooler of whole sessions that has none left lets the second connection wait.
 	ctx, cancel := context.WithTimeout(ctx, session.OpenTimeout)
 	defer cancel()
-	shared, err := locktable.SharesSessions(ctx, e.DB.DB, e.Dialect.Turns(dialect.Names{}).Session)
+	shared, err := turns.SharesSessions(ctx, e.DB.DB, sqltext.Of(e.Dialect).Turns(sqltext.Names{}).Session)
 	if err != nil || !shared {
 		return nil // the checks below say what is wrong
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // checkRoundTrip acquires, renews and releases a lock that no other program uses.
@@ -51,7 +51,7 @@ func roundTrip(ctx context.Context, r *sqllock.Repository) error {
 }
 
 func (e *examination) roundTripAdvice(ctx context.Context, err error) string {
-	if e.Dialect.Classify(err) == dialect.ReadOnly {
+	if sqltext.Of(e.Dialect).Classify(err) == sqltext.ReadOnly {
 		return e.readOnlyFinding().Advice
 	}
 	table := e.names.Lock

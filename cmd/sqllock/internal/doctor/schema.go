@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/rights"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/dbcall"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -22,7 +22,7 @@ func (e *examination) checkSchema(ctx context.Context) []finding {
 
 func (e *examination) schemaFinding(state migrations.State) finding {
 	version := fmt.Sprintf("version %d of %d", state.Version, state.Latest)
-	up := connect.MigrateUp(e.flags.Prefix)
+	up := dbcall.MigrateUp(e.flags.Prefix)
 	spring6 := state.Layout == dialect.Spring6
 	if spring6 {
 		up += " --layout spring6 (spring7 when no Spring before 7 uses the table any more)"
@@ -35,6 +35,10 @@ func (e *examination) schemaFinding(state migrations.State) finding {
 		}
 	case state.Version > state.Latest:
 		return finding{noteworthy, "schema", version + ": a later version of sqllock has migrated it", "use that version"}
+	case state.Apart != "" && state.Layout == 0:
+		return finding{broken, "schema", version + ", but the table does not exist", state.Apart}
+	case state.Apart != "" && state.Version != state.Target:
+		return finding{noteworthy, "schema", version, state.Apart}
 	case state.Layout == 0 && state.Version == 0:
 		return finding{broken, "schema", "not created yet", up}
 	case state.Layout == 0:

@@ -9,8 +9,9 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/probe"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 func (e *examination) checkServer(ctx context.Context) []finding {
@@ -18,13 +19,13 @@ func (e *examination) checkServer(ctx context.Context) []finding {
 	if err := e.DB.GetContext(ctx, &version, e.statements.Version); err != nil {
 		return []finding{{noteworthy, "server", "its version is not known: " + exit.Text(err), "check that it is PostgreSQL, MySQL, MariaDB or SQLite"}}
 	}
-	e.engine = locktable.EngineOf(version)
+	e.engine = probe.EngineOf(version)
 	return []finding{serverFinding(version, e.Dialect, e.flags.Unverified)}
 }
 
 func serverFinding(version string, d dialect.Dialect, unverified bool) finding {
-	engine := locktable.EngineOf(version)
-	engine.Refusal = engine.RefusalOf(d)
+	engine := probe.EngineOf(version)
+	engine.Refusal = engine.RefusalOf(sqltext.Of(d))
 	switch name := nameOf(engine, version); {
 	case engine.Refusal != "" && unverified:
 		return finding{noteworthy, "server", name + ", which sqllock does not support: " + engine.Refusal, "--unverified permits it: several may hold a lock at once"}
@@ -38,7 +39,7 @@ func serverFinding(version string, d dialect.Dialect, unverified bool) finding {
 }
 
 // nameOf returns the name and version of a server.
-func nameOf(engine locktable.Engine, version string) string {
+func nameOf(engine probe.Engine, version string) string {
 	number, _, _ := strings.Cut(version, " ")
 	if _, own, ok := strings.Cut(number, "-TiDB-v"); ok {
 		number = own
@@ -94,7 +95,7 @@ func (e *examination) checkWrites(ctx context.Context) []finding {
 
 // readOnlyFinding returns the finding for a database that rejects writes.
 func (e *examination) readOnlyFinding() finding {
-	if e.Dialect.Embedded {
+	if e.Dialect == dialect.SQLite() {
 		return finding{broken, "writes", "rejected: the file is opened read-only", "give " + sqlitedriver.WritableHint + ", without parameters like mode=ro: to acquire a lock is to write a row"}
 	}
 	return finding{broken, "writes", "rejected: the server is a replica or set to read-only", "give the DSN of the primary server: to acquire a lock is to write a row"}
@@ -103,7 +104,7 @@ func (e *examination) readOnlyFinding() finding {
 // checkJournal checks that the journal mode of SQLite is WAL, in which readers and writers do not
 // block each other.
 func (e *examination) checkJournal(ctx context.Context) []finding {
-	if !e.Dialect.Embedded {
+	if e.Dialect != dialect.SQLite() {
 		return nil
 	}
 	var mode string

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/sqllock/sqllock/dialect"
 )
 
 // oldAfter is how old a snapshot may be: locks that come and go leave dead rows, which the server must keep for it.
@@ -59,8 +61,8 @@ func (e *examination) checkSnapshots(ctx context.Context) []finding {
 
 // snapshots returns the oldest one, if there is any.
 func (e *examination) snapshots(ctx context.Context) (found []snapshot, err error) {
-	query := map[string]string{"postgres": postgresSnapshots, "mysql": mysqlSnapshots}[e.Dialect.Name]
-	if query == "" || e.Dialect.Engine != "" {
+	query := map[dialect.Dialect]string{dialect.Postgres(): postgresSnapshots, dialect.MySQL(): mysqlSnapshots}[e.Dialect]
+	if query == "" {
 		return nil, nil
 	}
 	err = e.DB.SelectContext(ctx, &found, query)

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/dbcall"
+	"github.com/sqllock/sqllock/internal/probe"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // checkTable checks the table, and that of names, which nothing depends on.
@@ -32,13 +33,13 @@ func (e *examination) checkTable(ctx context.Context) []finding {
 	f := finding{good, "table", e.names.Lock + ", layout " + e.repository.Layout().String(), ""}
 	if e.repository.Layout() == dialect.Spring6 {
 		f.Text += " (no EXPIRED_AFTER)"
-		f.Advice = "all programs that use the table must have the same time-to-live; when no Spring before 7 uses it any more: sqllock migrate up --layout spring7"
+		f.Advice = "all programs that use the table must have the same time-to-live; when no Spring before 7 uses it any more: " + dbcall.MigrateUp(e.flags.Prefix) + " --layout spring7"
 	}
 	return append([]finding{f}, findings...)
 }
 
 // faultFindings prints what Open refuses, and what it bears.
-func (e *examination) faultFindings(faults []locktable.Fault) (findings []finding) {
+func (e *examination) faultFindings(faults []probe.Fault) (findings []finding) {
 	subjects := map[string]string{e.names.Lock: "table", e.names.Fence: "fence", e.names.Name: "names"}
 	for _, f := range faults {
 		severity := broken
@@ -61,7 +62,7 @@ func (e *examination) checkFence(ctx context.Context) []finding {
 		return []finding{{good, "fence", "--no-fencing: locks have no fencing tokens", ""}}
 	}
 	faults, err := e.flags.Faults(ctx, e.Connection, sqllock.RepositoryOptions{})
-	findings := e.faultFindings(slices.DeleteFunc(faults, func(f locktable.Fault) bool { return f.Table != e.names.Fence }))
+	findings := e.faultFindings(slices.DeleteFunc(faults, func(f probe.Fault) bool { return f.Table != e.names.Fence }))
 	if err == nil && e.repository != nil && !slices.ContainsFunc(findings, isBroken) {
 		e.repository, err = e.flags.Repository(ctx, e.Connection, sqllock.RepositoryOptions{ClientID: "doctor"})
 	}
@@ -85,11 +86,11 @@ func (e *examination) checkNames(ctx context.Context) []finding {
 		err = context.Cause(ctx)
 	}
 	switch {
-	case err != nil && e.Dialect.Classify(err) == dialect.ReadOnly:
+	case err != nil && sqltext.Of(e.Dialect).Classify(err) == sqltext.ReadOnly:
 		return nil // it is the finding of checkWrites
 	case err == nil:
 		return []finding{{good, "names", "keys and processes are named in " + e.names.Name, ""}}
-	case e.Dialect.Classify(err) == dialect.Schema:
+	case sqltext.Of(e.Dialect).Classify(err) == sqltext.Schema:
 		return []finding{{noteworthy, "names", "there is no " + e.names.Name + ": locks of other hosts are shown as hashes", "docs/schema.md#the-table-of-names has the statements; nothing else depends on it"}}
 	default:
 		return []finding{{noteworthy, "names", textOf(err), e.rightAdvice(ctx, err, e.names.Name, "let the user SELECT, INSERT, UPDATE and DELETE in "+e.names.Name+"; nothing else depends on it")}}
@@ -98,20 +99,20 @@ func (e *examination) checkNames(ctx context.Context) []finding {
 
 func (e *examination) fenceAdvice(ctx context.Context, err error) string {
 	layout := dialect.Spring7
-	if locktable.Is(err, locktable.NoFence) {
+	if dbcall.Is(err, dbcall.NoFence) {
 		layout = dialect.Spring6
 	}
-	return e.rightAdvice(ctx, err, e.names.Fence, fmt.Sprintf("sqllock migrate up --layout %v creates it beside the table; without it a program can only lock with the option DisableFencing, and the command with --no-fencing", layout))
+	return e.rightAdvice(ctx, err, e.names.Fence, fmt.Sprintf("%s --layout %v creates it beside the table; without it a program can only lock with the option DisableFencing, and the command with --no-fencing", dbcall.MigrateUp(e.flags.Prefix), layout))
 }
 
 func (e *examination) tableAdvice(ctx context.Context, err error) string {
 	switch {
 	case e.cluster.Problem() != nil:
 		return "see the line about the cluster above"
-	case locktable.Is(err, locktable.Unsupported):
+	case dbcall.Is(err, dbcall.Unsupported):
 		return "see the line about the server above"
 	case e.MissesTable(err):
-		return connect.MigrateUp(e.flags.Prefix) + " creates it; --prefix selects another"
+		return dbcall.MigrateUp(e.flags.Prefix) + " creates it; --prefix selects another"
 	default:
 		return e.rightAdvice(ctx, err, e.names.Lock, e.rightsAdvice())
 	}
@@ -137,7 +138,7 @@ func (e *examination) checkTriggers(ctx context.Context) []finding {
 	}
 	quoted := func(name string) string { return "'" + name + "'" } // it is checked
 	query := strings.NewReplacer("{table}", quoted(e.names.Lock), "{schema}", quoted(e.names.Schema), "{name}", quoted(e.names.Prefix+"LOCK")).
-		Replace(triggersOf[e.Dialect.Name])
+		Replace(triggersOf[sqltext.Of(e.Dialect).Name])
 	var found []string
 	if err := e.DB.SelectContext(ctx, &found, query); err != nil {
 		return []finding{{noteworthy, "triggers", "not known: " + exit.Text(err), "check that no trigger changes or drops what is written to " + e.names.Lock}}

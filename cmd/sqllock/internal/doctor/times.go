@@ -54,6 +54,17 @@ func timesFindings(before, after listing.Reading) (findings []finding) {
 		findings = append(findings, finding{
 			broken, "times", fmt.Sprintf("another program has just written times that had expired before, by up to %s (%s)", format.Duration(by), rowsOf(rows)), timesAdvice,
 		})
+	} else if rows, by := listing.Zoned(after.Rows); rows != nil {
+		findings = append(findings, finding{
+			noteworthy, "times", fmt.Sprintf("another program's lock has expired, and would be held if its times were %s off (%s)", format.Duration(by), rowsOf(rows)),
+			"nothing is wrong if that program has crashed. If it does hold the lock, its JVM or JDBC driver converts between time zones, and sqllock takes the lock, too: docs/spring.md#time-zones",
+		})
+	}
+	if rows := listing.Whole(after.Rows); rows != nil {
+		findings = append(findings, finding{
+			noteworthy, "times", fmt.Sprintf("another program writes times without fractions of a second (%s)", rowsOf(rows)),
+			"its leases may end up to a second before it knows; on MySQL and MariaDB sqllock waits for that second. With Connector/J set sendFractionalSeconds=true, and for a MariaDB before 11 use MariaDB's driver: docs/spring.md#good-to-know-in-a-mixed-fleet",
+		})
 	}
 	return findings
 }

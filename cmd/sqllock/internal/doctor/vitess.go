@@ -11,7 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
-	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/probe"
 )
 
 // A vitessState is what a vtgate says of the tablets, and the primary of its semi-synchronous replication.
@@ -31,7 +31,7 @@ type vitessTablet struct {
 // checkVitess checks what a reparent does to the locks. A vtgate does not say the durability policy of a keyspace, but its
 // primary is set up as the policy says. That the keyspace is sharded, checkTable finds.
 func (e *examination) checkVitess(ctx context.Context) []finding {
-	keyspace, err := locktable.Keyspace(ctx, e.SQL(), e.names)
+	keyspace, err := probe.Keyspace(ctx, e.SQL(), e.names)
 	var state vitessState
 	if err == nil {
 		state, err = readVitess(ctx, e.DB.Unsafe(), keyspace)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/runs"
@@ -35,7 +35,7 @@ func (x *execution) acquireUnlessSignalled(ctx context.Context, interrupt contex
 		defer close(watched)
 		select {
 		case s := <-signals:
-			signal.Stop(signals) // the next one kills
+			process.LetNextKill(signals)
 			number, _ := s.(syscall.Signal)
 			interrupt(signalled{number})
 		case <-acquired:
@@ -106,7 +106,8 @@ func (x *execution) open(ctx context.Context) (*holding, error) {
 	x.verbosef("locks are in %s", c.Name)
 	h := &holding{connection: c}
 	if err := x.register(limited, h); err != nil {
-		return nil, inTime(limited, errors.Join(x.flags.WithTableHint(c, err), c.Close()))
+		c.Close()
+		return nil, inTime(limited, x.flags.WithTableHint(c, err))
 	}
 	return h, nil
 }
@@ -213,10 +214,14 @@ func holderText(held *sqllock.HeldError) string {
 		return "the lock"
 	}
 	holder, left := holderName(held.Process.String(), held.Holder), format.Duration(held.Left)
-	if (sqllock.Row{Holder: held.Holder}).Kept() {
+	switch {
+	case held.Left <= 0:
+		return fmt.Sprintf("%q, which was held by %s: its lease is over, and a transaction may have its row locked", held.Key, holder)
+	case (sqllock.Row{Holder: held.Holder}).Kept():
 		return fmt.Sprintf("%q, which stays taken for another %s: %s has finished, and its minimum hold lasts", held.Key, left, holder)
+	default:
+		return fmt.Sprintf("%q, held by %s, whose lease ends in %s unless it is renewed", held.Key, holder, left)
 	}
-	return fmt.Sprintf("%q, held by %s, whose lease ends in %s unless it is renewed", held.Key, holder, left)
 }
 
 // holderName returns the process, if it is known, and the CLIENT_ID of a holder.
@@ -231,6 +236,8 @@ func holderName(process, holder string) string {
 func (x *execution) printWait(_ context.Context, e observe.Wait) {
 	text, holder := "", holderName(e.Process, e.Holder)
 	switch kept := (sqllock.Row{Holder: e.Holder}).Kept(); {
+	case kept && e.Err != nil: // the lock is free, and its row locked; or the database does not say whether it is
+		text = ": " + holder + " has finished"
 	case kept:
 		text = ": " + holder + " has finished, and its minimum hold lasts"
 	case e.Holder != "":

@@ -44,7 +44,7 @@ func Acquire(flags *connect.Flags) *cobra.Command {
 		Use:   "acquire [flags] KEY",
 		Short: "Acquire a lock for the later steps of a pipeline",
 		Long:  acquireHelp,
-		Example: `  lease=$(mktemp -d)/lease
+		Example: `  lease=$(mktemp -u)
   sqllock acquire deploy --wait 10m --ttl 30m --file "$lease" || exit
   sqllock acquire nightly -n --renew-while $$ --file "$lease" || exit`,
 		Args:              args.Exactly("KEY"),
@@ -96,9 +96,10 @@ func (a *acquisition) check(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("renew-while") {
 		return nil
 	}
-	pid, ok := a.renewWhile.PID, false
-	if a.renewWhile, ok = process.Identify(pid); !ok {
-		return exit.Usagef("--renew-while %d: there is no such process", pid)
+	pid := a.renewWhile.PID
+	var err error
+	if a.renewWhile, err = process.Identify(pid); err != nil {
+		return exit.Usagef("--renew-while %d: %w", pid, err)
 	}
 	return nil
 }
@@ -112,6 +113,8 @@ func (a *acquisition) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer a.printer.flush()
+	process.CatchBrokenPipes() // else a token that cannot be printed would leave the file and the lock
 	a.beforeLock = a.warnOfLayout
 	signals := make(chan os.Signal, 16)
 	process.NotifyForwarded(signals)
@@ -128,12 +131,14 @@ func (a *acquisition) run(ctx context.Context) error {
 	if err != nil {
 		return a.explain(err)
 	}
+	a.printer.flush() // the token comes after what was said of the wait
 	if err := a.leave(ctx, h, draft, signals); err != nil {
 		a.releaseAtOnce(h) //nolint:contextcheck // the lease has the context
 		h.close(ctx)
 		return err
 	}
-	return h.connection.Close() // the registry would delete the row
+	h.connection.Close() // the registry would delete the row
+	return nil
 }
 
 // warnOfLayout warns of rivals that take the lock over before its time-to-live.
@@ -165,7 +170,7 @@ func (a *acquisition) startRenewer(ctx context.Context, file *leasefile.File, si
 		defer close(watched)
 		select {
 		case s := <-signals:
-			signal.Stop(signals) // the next one kills
+			process.LetNextKill(signals)
 			number, _ := s.(syscall.Signal)
 			by = &signalled{number}
 			interrupt()

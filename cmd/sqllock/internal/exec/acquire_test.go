@@ -19,6 +19,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/leasefile"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 	"github.com/sqllock/sqllock/internal/test/program"
@@ -38,7 +39,7 @@ var servers = dbtest.Databases{"PostgreSQL": dbtest.Postgres, "MariaDB": dbtest.
 // lockTable locks the table of locks until the function is called that it returns.
 func lockTable(t *testing.T, db *dbtest.DB, reads bool) (unlock func()) {
 	t.Helper()
-	locks := tableLocks[db.Dialect.Name]
+	locks := tableLocks[sqltext.Of(db.Dialect).Name]
 	conn := check.Value(db.DB.Connx(t.Context()))(t)
 	t.Cleanup(func() { conn.Close() })
 	statement := locks.write

@@ -22,6 +22,8 @@ func nameAndCommand(name, example string) cobra.PositionalArgs {
 			err = exit.Usagef("%s: %s is missing", args.Name(cmd), name)
 		case len(given) == max(dash, 1):
 			err = exit.Usagef("%s: the command to run is missing", args.Name(cmd))
+		case args.IsDSN(given[1]): // as the command or before it
+			return exit.WithHint(exit.Usagef("%s: what follows %s looks like a DSN", args.Name(cmd), name), "%s --dsn … %s", cmd.CommandPath(), example)
 		case dash > 1:
 			err = exit.Usagef("%s: %q is one argument too many before --", args.Name(cmd), given[1])
 		default:

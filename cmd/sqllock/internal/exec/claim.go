@@ -87,7 +87,7 @@ func (h *holding) abandon(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abandonTimeout)
 	defer cancel()
 	_, _ = answered(ctx, 0, func() (struct{}, error) { return struct{}{}, h.registry.Close(ctx) })
-	_ = h.connection.Close()
+	h.connection.Close()
 }
 
 // close closes the registry and the connection after the lease was unlocked.
@@ -96,5 +96,5 @@ func (h *holding) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_, _ = answered(ctx, 0, func() (struct{}, error) { return struct{}{}, h.registry.Close(ctx) })
-	_ = h.connection.Close()
+	h.connection.Close()
 }

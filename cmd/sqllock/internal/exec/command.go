@@ -14,9 +14,10 @@
 //
 //   - run acquires the lock, and supervises the command: it forwards signals, and ends
 //     the command when the context of the lease ends.
-//   - A guard keeps a watchdog running, and starts another if it is killed. It tells the watchdog
+//   - A keeper keeps a watchdog running, and starts another if it is killed. It tells the watchdog
 //     of each renewal.
 //   - Each child has a goroutine that waits for its end, on a thread of its own.
+//   - A printer prints the messages: no other goroutine waits for who reads them.
 package exec
 
 import (
@@ -133,7 +134,7 @@ func ttlHelp(what string) string {
 const minHoldHelp = "keep the lock at least this long after it was acquired, even if "
 
 // clientIDHelp describes the flag --client-id.
-const clientIDHelp = "what tools show as the holder, up to 24 letters, digits and any of -_.:, not shared by processes that run at once, which tools would mix up (default: host name and process ID)"
+const clientIDHelp = "the name that tools show for this process, up to 24 letters, digits and any of -_.: ; processes that run at the same time need different ones (default: host name and process ID)"
 
 // noNamesHelp describes the flag --no-names.
 const noNamesHelp = "write neither keys nor this process to the table of names, where others could read them"

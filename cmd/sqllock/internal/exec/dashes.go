@@ -31,7 +31,7 @@ func CheckDashes(cmd *cobra.Command, words []string) error {
 	if len(words) > len(arguments)+2 {
 		hint += " …" // flags, which may have a password
 	}
-	return exit.WithHint(exit.Usagef("%s: %s follows the command, and may be meant for it or for %[1]s: two dashes divide them", args.Name(cmd), args.Quote(arguments[i])),
+	return exit.WithHint(exit.Usagef("%s: %s after the command may be meant for the command or for %[1]s: put -- before the command", args.Name(cmd), args.Quote(arguments[i])),
 		"%s %s -- %s", hint, args.Quote(key), args.Quote(append([]string{program}, arguments...)...))
 }
 

@@ -18,7 +18,7 @@ const (
 	keysVariable = "SQLLOCK_KEYS"
 )
 
-// inLine has a key on one line, from which printf %b of a shell makes the key again.
+// inLine writes a key on one line, from which printf %b of a shell makes the key again.
 var inLine = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 
 // environment returns the variables of a command under a lease.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,18 +44,16 @@ type execution struct {
 	renewed chan struct{} // receives after each renewal
 	suspend func()        // stops this process, and returns when it has been continued
 
-	lossTold atomic.Bool // whether it was printed that the lease of this command is lost: attend and the guard may both find it
+	lossTold atomic.Bool // whether it was printed that the lease of this command is lost: attend and the keeper may both find it
 
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	printing       sync.Mutex // several goroutines print messages
+	printer        printer // of messages, to stderr
 }
 
-// printf prints a message for every user.
+// printf prints a message for every user. It does not wait for that: the printer must be flushed.
 func (x *execution) printf(format string, args ...any) {
-	x.printing.Lock()
-	defer x.printing.Unlock()
-	_, _ = fmt.Fprintf(x.stderr, "sqllock: "+format+"\n", args...)
+	x.printer.print(x.stderr, fmt.Sprintf("sqllock: "+format+"\n", args...))
 }
 
 // verbosef prints a message for users of --verbose.
@@ -73,6 +70,8 @@ func (x *execution) run(ctx context.Context) error {
 	if err := x.resolve(); err != nil {
 		return err
 	}
+	defer x.printer.flush()
+	process.CatchBrokenPipes()
 	defer process.ReapOrphans()()
 	signals := make(chan os.Signal, 16)
 	process.NotifyForwarded(signals)

@@ -28,6 +28,8 @@ func (x *execution) lead(ctx context.Context) error {
 	if err := x.resolve(); err != nil {
 		return err
 	}
+	defer x.printer.flush()
+	process.CatchBrokenPipes()
 	defer process.ReapOrphans()()
 	ctx, interrupt := context.WithCancelCause(ctx)
 	defer interrupt(nil)
@@ -64,15 +66,15 @@ func (c *campaign) term(ctx context.Context, lease *sqllock.Lease) error {
 		return nil // a signal has just ended the campaign
 	}
 	c.verbosef("leads %q as %s, %s", c.key, lease.Holder(), tokenText(lease))
-	child, guard, err := c.start(lease, process.HasTerminal()) //nolint:contextcheck // the lease has the context
+	child, keeper, err := c.start(lease, process.HasTerminal()) //nolint:contextcheck // the lease has the context
 	if err != nil {
 		if errors.Is(err, sqllock.ErrLockLost) {
 			return nil // before the command could run
 		}
 		return notRun(err)
 	}
-	told := c.attend(lease.Context(), child, guard.lost(), signals) //nolint:contextcheck // ctx ends with the campaign, the command later
-	acted := guard.dismiss()
+	told := c.attend(lease.Context(), child, keeper.lost(), signals) //nolint:contextcheck // ctx ends with the campaign, the command later
+	acted := keeper.dismiss()
 	code := child.ExitCode()
 	c.verbosef("the command has ended with %v", child.State)
 	if lease.Context().Err() != nil || acted {

@@ -67,6 +67,7 @@ func TestLeadLosesTheLease(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
 	migrated(t, db)
+	// real time: a lease that ends early is acquired and lost again, with the same texts
 	p := startLead(t, db.DSN, []string{"--ttl", "3s", "--grace", "100ms"}, []string{
 		"sh", "-c",
 		`trap 'echo asked' TERM; echo inside; while :; do sleep 1000 & wait; done`,

@@ -36,7 +36,7 @@ func (r *relay) start() (stop func()) {
 			select {
 			case s := <-signals:
 				if r.deliver(s) {
-					signal.Stop(signals) // the next one kills
+					process.LetNextKill(signals)
 				}
 			case <-quit:
 				return

@@ -36,16 +36,31 @@ func TestASignalBeforeTheCommand(t *testing.T) {
 // TestALongWaitIsPrinted does not call a process that has finished the holder.
 func TestALongWaitIsPrinted(t *testing.T) {
 	t.Parallel()
-	for want, holder := range map[string]string{
-		"sqllock: still waiting for \"k\" after 30s\n":                                                               "",
-		"sqllock: still waiting for \"k\" after 30s, held by web-1:7-0a3f9c52e11\n":                                  "web-1:7-0a3f9c52e11",
-		"sqllock: still waiting for \"k\" after 30s: web-1:7-ka3f9c52e11 has finished, and its minimum hold lasts\n": "web-1:7-ka3f9c52e11",
+	for want, wait := range map[string]observe.Wait{
+		"":                              {},
+		", held by web-1:7-0a3f9c52e11": {Holder: "web-1:7-0a3f9c52e11"},
+		": web-1:7-ka3f9c52e11 has finished, and its minimum hold lasts": {Holder: "web-1:7-ka3f9c52e11"},
+		": web-1:7-ka3f9c52e11 has finished: its row is locked":          {Holder: "web-1:7-ka3f9c52e11", Err: errors.New("its row is locked")},
 	} {
 		var stderr strings.Builder
 		x := &execution{stderr: &stderr}
-		if x.printWait(t.Context(), observe.Wait{Key: "k", Holder: holder, Waited: 30 * time.Second}); stderr.String() != want {
-			t.Errorf("%q, want %q", &stderr, want)
-		}
+		wait.Key, wait.Waited = "k", 30*time.Second
+		x.printWait(t.Context(), wait)
+		x.printer.flush()
+		check.Equal(t, "it prints", stderr.String(), "sqllock: still waiting for \"k\" after 30s"+want+"\n")
+	}
+}
+
+// TestWhatAWaitIsFor does not call a process the holder whose lease is over, or that has finished.
+func TestWhatAWaitIsFor(t *testing.T) {
+	t.Parallel()
+	for want, held := range map[string]sqllock.HeldError{
+		"the lock": {Key: "k"},
+		`"k", held by web-1:7-0a3f9c52e11, whose lease ends in 5s unless it is renewed`:                            {Key: "k", Holder: "web-1:7-0a3f9c52e11", Left: 5 * time.Second},
+		`"k", which stays taken for another 5s: web-1:7-ka3f9c52e11 has finished, and its minimum hold lasts`:      {Key: "k", Holder: "web-1:7-ka3f9c52e11", Left: 5 * time.Second},
+		`"k", which was held by web-1:7-ka3f9c52e11: its lease is over, and a transaction may have its row locked`: {Key: "k", Holder: "web-1:7-ka3f9c52e11"},
+	} {
+		check.Equal(t, "it waits for", holderText(&held), want)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 func (x *execution) renewals(h *holding) func(context.Context, observe.Renewal) {
 	failing := false
 	return func(_ context.Context, e observe.Renewal) {
-		select { // first: a message waits for its reader
+		select {
 		case x.renewed <- struct{}{}:
-		default: // the guard has not read the last one yet
+		default: // the keeper has not read the last one yet
 		}
 		switch {
 		case e.Err != nil && !failing:

@@ -8,15 +8,15 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 )
 
-// start starts the command, under a guard on systems that have watchdogs. The guard must be
+// start starts the command, under a keeper on systems that have watchdogs. The keeper must be
 // dismissed.
-func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *process.Child, g *guard, err error) {
+func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *process.Child, k *keeper, err error) {
 	x.lossTold.Store(false)
 	cmd := x.commandUnder(lease)
 	w, err := startWatchdog()
 	switch {
 	case w != nil:
-		return x.startGuarded(lease, cmd, w, terminal)
+		return x.startWatched(lease, cmd, w, terminal)
 	case err != nil:
 		x.printUnguarded(err)
 	}
@@ -24,10 +24,10 @@ func (x *execution) start(lease *sqllock.Lease, terminal bool) (c *process.Child
 	return c, nil, err
 }
 
-// startGuarded starts the command once a watchdog is ready, if the lease lasts until
+// startWatched starts the command once a watchdog is ready, if the lease lasts until
 // then. The kernel does not tie the command to this process: the watchdog finds the
 // command's descendants through it, so the command must outlive this process.
-func (x *execution) startGuarded(lease term, cmd *exec.Cmd, w *watchdog, terminal bool) (*process.Child, *guard, error) {
+func (x *execution) startWatched(lease term, cmd *exec.Cmd, w *watchdog, terminal bool) (*process.Child, *keeper, error) {
 	g, err := newGate(cmd)
 	if err != nil {
 		w.dismiss()
@@ -39,14 +39,15 @@ func (x *execution) startGuarded(lease term, cmd *exec.Cmd, w *watchdog, termina
 		w.dismiss()
 		return nil, nil, g.named(err)
 	}
-	guard := x.newGuard(lease, c, w)
-	guard.await(lease.Context().Done())
+	keeper := x.newKeeper(lease, c, w)
+	keeper.await(lease.Context().Done())
+	x.printer.flush() // what was said before comes before what the command prints
 	if err := g.openUnder(lease.Context()); err != nil {
 		<-c.Ended
-		guard.dismiss()
+		keeper.dismiss()
 		return nil, nil, err
 	}
-	return c, guard, nil
+	return c, keeper, nil
 }
 
 // openUnder lets the gate become the command, unless the lease has ended.

@@ -21,7 +21,7 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 		process.NotifyStops(signals)
 	}
 	began := time.Now()
-	child, guard, err := x.start(h.lease, terminal)
+	child, keeper, err := x.start(h.lease, terminal)
 	if err != nil {
 		if errors.Is(err, sqllock.ErrLockLost) {
 			return &exit.Error{Code: exit.LockLost, Err: fmt.Errorf("the lock %q was lost before the command could run", x.name())}
@@ -31,10 +31,15 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 		x.releaseAtOnce(h)
 		return err
 	}
-	x.attend(h.lease.Context(), child, guard.lost(), signals)
-	acted := guard.dismiss()
+	x.attend(h.lease.Context(), child, keeper.lost(), signals)
+	return x.finish(h, began, child, keeper.dismiss())
+}
+
+// finish records how the command has ended, and releases the lease. acted is whether a watchdog has ended the command: then
+// the lock counts as lost, also if the lease lasts.
+func (x *execution) finish(h *holding, began time.Time, child *process.Child, acted bool) error {
 	code := child.ExitCode()
-	if code == 0 && x.untilSuccess {
+	if code == 0 && x.untilSuccess && !acted {
 		x.keep(h)
 	}
 	if acted || h.lease.Context().Err() != nil {
@@ -54,7 +59,8 @@ func (x *execution) supervise(h *holding, signals chan os.Signal) error {
 // lossTimeout limits how long exec asks who has a lock that it has lost.
 const lossTimeout = time.Second
 
-// cause says why a lease is lost, as lost does, which may be nil: without the names of the lock and its holder.
+// cause says why a lease is lost, as lost does, which may be nil: without the names of the lock and its holder. The
+// sentences are those of lossLocked in hold.go of the engine.
 func cause(lease *sqllock.Lease, lost error) string {
 	if lost == nil {
 		return ""
@@ -122,7 +128,7 @@ func (x *execution) attend(lease context.Context, child *process.Child, acted <-
 			}
 			x.end(child)
 			return true
-		case <-acted: // the guard prints it
+		case <-acted: // the keeper prints it
 			x.end(child)
 			return true
 		}

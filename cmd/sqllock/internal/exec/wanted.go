@@ -7,7 +7,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
-	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/seatkey"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
@@ -84,8 +84,8 @@ func (w *wanted) remember() {
 	}
 	switch {
 	case w.permits > 0:
-		state.RememberSeats(w.key, seats.Permit, w.permits)
+		state.RememberSeats(w.key, seatkey.Permit, w.permits)
 	case w.shared || w.exclusive:
-		state.RememberSeats(w.key, seats.Reader, rwlock.MaxReaders)
+		state.RememberSeats(w.key, seatkey.Reader, rwlock.MaxReaders)
 	}
 }

@@ -108,10 +108,12 @@ func TestARenewalThatIsNotReported(t *testing.T) {
 			return false
 		}
 		renewed := lease.RenewFor(t.Context(), time.Hour) == nil
+		// real time: the limit has to pass; program.WithTTL tries a longer lease where the machine was too slow
 		time.Sleep(time.Until(limit))
 		input.Close()
 		code := exit.CodeOf(<-result)
 		if !renewed || code == exit.LockLost {
+			x.printer.flush()
 			program.Contains(t, stderr.String(), `the lock "nightly" is lost`)
 			return false
 		}
@@ -128,27 +130,56 @@ func TestExecStandsStillAfterARenewal(t *testing.T) {
 	defer write.Close()
 	var stderr syncWriter
 	x := &execution{wanted: wanted{key: "nightly"}, ttl: time.Second, grace: time.Hour, stderr: &stderr, renewed: make(chan struct{}, 1)}
-	standing, ended := make(chan struct{}), make(chan struct{})
-	lease := &steppedLease{context: t.Context(), end: time.Now().Add(time.Second), onRead: func(int) {
+	standing, stands, ended := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
+	lease := &steppedLease{context: t.Context(), end: time.Now().Add(time.Hour), onRead: func(int) {
 		select {
 		case <-standing:
+			select {
+			case stands <- struct{}{}:
+			default:
+			}
 			<-ended
 		default:
 		}
 	}}
 	cmd := script(t, "trap 'exit 9' TERM; echo inside; while :; do sleep 1000 & wait; done")
 	cmd.Stdout = write
-	c, guard, err := x.startGuarded(lease, cmd, check.Value(startWatchdog())(t), false)
+	c, keeper, err := x.startWatched(lease, cmd, check.Value(startWatchdog())(t), false)
 	check.Must(t, err)
-	stdout.Find("inside") // or it has ended
+	stdout.Find("inside")
+	// The watchdog is ready now. While one is not, limits without end would fill its pipe, since this lease's context does not end.
+	// real time: the watchdog acts then, however late that is
+	lease.extend(time.Now().Add(time.Second))
+	for range 3 { // with the third, the watchdog has been told of the first
+		x.renewed <- struct{}{}
+	}
 	close(standing)
+	<-stands // before: a read that has just begun would tell the watchdog of the renewal
 	lease.extend(time.Now().Add(time.Hour))
-	x.renewed <- struct{}{}
 	<-c.Ended
 	close(ended)
-	x.attend(t.Context(), c, guard.lost(), nil)
-	check.Equal(t, "the watchdog has acted", guard.dismiss(), true)
+	x.attend(t.Context(), c, keeper.lost(), nil)
+	check.Equal(t, "the watchdog has acted", keeper.dismiss(), true)
+	x.printer.flush()
 	program.Contains(t, stderr.String(), `sqllock: the lock "nightly" is lost: this process stood still`)
+}
+
+// TestNoMinimumHoldOfALostLock has the watchdog end a command that ends with 0 then. With --until-success, the next process may
+// run it at once.
+func TestNoMinimumHoldOfALostLock(t *testing.T) {
+	t.Parallel()
+	repository := migrated(t, dbtest.SQLite(t))
+	registry := check.Value(sqllock.NewRegistry(repository, &sqllock.RegistryOptions{TTL: time.Hour}))(t)
+	defer registry.Close(t.Context())
+	lease := check.Value(registry.Lock(t.Context(), "nightly"))(t)
+	x := &execution{wanted: wanted{key: "nightly"}, ttl: time.Hour, minHold: time.Hour, untilSuccess: true, stderr: io.Discard}
+	c := check.Value(process.Start(script(t, "exit 0"), false, true))(t)
+	<-c.Ended
+	err := x.finish(&holding{registry: registry, lease: lease}, time.Now(), c, true)
+	check.Equal(t, "exit code", exit.CodeOf(err), exit.LockLost)
+	if row, ok, err := repository.Peek(t.Context(), "nightly"); err != nil || ok {
+		t.Errorf("the row %+v is left, %v", row, err)
+	}
 }
 
 // TestExecStandsStillWhileItComputesLimits has exec stand still between its look at the clock and at the lease. The
@@ -156,8 +187,10 @@ func TestExecStandsStillAfterARenewal(t *testing.T) {
 func TestExecStandsStillWhileItComputesLimits(t *testing.T) {
 	t.Parallel()
 	x := &execution{ttl: 10 * time.Second, stderr: io.Discard}
+	// real time: nothing waits for it
 	lease := &steppedLease{context: t.Context(), end: time.Now().Add(10 * time.Second), onRead: func(read int) {
 		if read == 1 {
+			// real time: a process that stands still
 			time.Sleep(300 * time.Millisecond)
 		}
 	}}
@@ -167,25 +200,21 @@ func TestExecStandsStillWhileItComputesLimits(t *testing.T) {
 	}
 }
 
-// TestALossIsToldOnce has a watchdog act and the lease end at once, while stderr blocks. The
-// command is ended, and one message says so.
+// TestALossIsToldOnce has a watchdog act and the lease end at once. The command is ended, and one message says so.
 func TestALossIsToldOnce(t *testing.T) {
 	t.Parallel()
-	read, write := io.Pipe()
-	x := &execution{wanted: wanted{key: "nightly"}, grace: time.Hour, stderr: write}
+	var stderr syncWriter
+	x := &execution{wanted: wanted{key: "nightly"}, grace: time.Hour, stderr: &stderr}
 	c := check.Value(process.Start(script(t, "exec sleep 1000"), false, true))(t)
 	w := newWatchdog(nil, nil)
 	close(w.acted)
-	g := &guard{x: x, child: c, acted: make(chan struct{})}
-	go func() {
-		defer write.Close()
-		g.noteActed(w)
-	}()
-	<-g.lost()
+	k := &keeper{x: x, child: c, acted: make(chan struct{})}
+	k.noteActed(w)
+	<-k.lost()
 	ended, end := context.WithCancel(t.Context())
 	end()
 	x.attend(ended, c, nil, nil) // only the lease
-	text := string(check.Value(io.ReadAll(read))(t))
-	check.Equal(t, "messages", strings.Count(text, "is lost: "), 1)
-	program.Contains(t, text, "this process stood still")
+	x.printer.flush()
+	check.Equal(t, "messages", strings.Count(stderr.String(), "is lost: "), 1)
+	program.Contains(t, stderr.String(), "this process stood still")
 }

@@ -51,11 +51,11 @@ func startedUnder(lease context.Context, t *testing.T, w *watchdog, text string)
 	x := &execution{stderr: io.Discard}
 	cmd := script(t, text)
 	cmd.Stdout = write
-	c, guard, err := x.startGuarded(longLease{lease}, cmd, w, false) //nolint:contextcheck // the lease has the context
+	c, keeper, err := x.startWatched(longLease{lease}, cmd, w, false) //nolint:contextcheck // the lease has the context
 	return func() string {
 		if c != nil {
 			<-c.Ended
-			guard.dismiss()
+			keeper.dismiss()
 		}
 		write.Close()
 		return stdout.Rest()

@@ -6,12 +6,12 @@ import (
 	"io"
 	"strings"
 
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/printable"
 )
 
-// Report prints an error on one line, and its hint on the next. If the hint is the cure that stands in the first line of
-// the error's text, what follows that line, the driver's text, is on a third. hint is used if the
-// error carries none; it may be "".
+// Report prints an error on one line, and its hint on the next. If a cure stands in the first line of the error's text, it gives way
+// to the hint, and what follows that line, the driver's text, is on a third. hint is used if the error carries none; it may be "".
 func Report(w io.Writer, err error, hint string) {
 	if err = audible(err); err == nil {
 		return
@@ -19,7 +19,11 @@ func Report(w io.Writer, err error, hint string) {
 	if own := Hint(err); own != "" {
 		hint = own
 	}
-	first, rest, cured := strings.Cut(err.Error(), ": "+hint+"\n")
+	cure := hint
+	if known := failure.CureOf(err); known != nil {
+		cure = known.Text
+	}
+	first, rest, cured := strings.Cut(err.Error(), ": "+cure+"\n")
 	if !cured {
 		first = err.Error()
 	}

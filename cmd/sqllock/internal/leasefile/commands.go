@@ -11,6 +11,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 	"github.com/sqllock/sqllock/dialect"
 )
 
@@ -115,6 +116,7 @@ was acquired in another database. In a script, set the trap after acquire has su
 		Args:              args.Exactly("FILE"),
 		ValidArgsFunction: files,
 		RunE: func(cmd *cobra.Command, given []string) error {
+			process.CatchBrokenPipes() // a message comes before the file is removed
 			return withFile(cmd, flags, given[0], func(h held) error {
 				err := release(cmd, h)
 				if err == nil || exit.CodeOf(err) == exit.LockLost && !h.isElsewhere() {

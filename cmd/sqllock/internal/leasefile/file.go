@@ -168,21 +168,21 @@ const existsLimit = 3 * time.Second
 
 // exists returns the error that the file exists. It says what is in it.
 func (d *Draft) exists(ctx context.Context) error {
-	const ownDirectory = `a new directory for each acquisition: --file "$(mktemp -d)/lease"`
+	const ownPath = `a new path for each acquisition: lease=$(mktemp -u), --file "$lease"`
 	f, err := open(d.path)
 	if err != nil {
-		return exit.WithHint(exit.Usagef("%s exists, and is not the file of a lease", format.Printable(d.path)), ownDirectory)
+		return exit.WithHint(exit.Usagef("%s exists, and is not the file of a lease", format.Printable(d.path)), ownPath)
 	}
 	ctx, cancel := context.WithTimeout(ctx, existsLimit)
 	defer cancel()
-	state, hint, flags := "", ownDirectory, *d.flags
+	state, hint, flags := "", ownPath, *d.flags
 	err = f.with(ctx, &flags, func(h held) error {
 		loss := h.loss(ctx)
 		switch {
 		case loss == nil:
 			state = ", which lasts"
 		case exit.CodeOf(loss) == exit.LockLost && !h.isElsewhere():
-			state, hint = ", which is over", "sqllock release "+args.Key(d.path)+", which removes it; or "+ownDirectory
+			state, hint = ", which is over", "sqllock release "+args.Key(d.path)+", which removes it; or "+ownPath
 		}
 		return nil
 	})

@@ -2,7 +2,6 @@ package leasefile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/clientid"
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
@@ -26,16 +26,16 @@ type held struct {
 }
 
 // with calls fn with the lease of a file. The table and the keys are those of the file, whatever the flags are.
-func (f *File) with(ctx context.Context, flags *connect.Flags, fn func(held) error) (err error) {
+func (f *File) with(ctx context.Context, flags *connect.Flags, fn func(held) error) error {
 	flags.Prefix, flags.Region, flags.PlainKeys = f.Prefix, f.Region, f.PlainKeys
 	c, err := flags.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer c.Close()
 	// A row that release keeps is still called after the process that has acquired it, which may be at work, as may its renewer:
 	// none of them writes names by this id, or calls ReleaseAll.
-	r, err := flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: f.ttl(), DisableFencing: true, ClientID: locktable.ClientOf(f.Holder)})
+	r, err := flags.Repository(ctx, c, sqllock.RepositoryOptions{TTL: f.ttl(), DisableFencing: true, ClientID: clientid.Of(f.Holder)})
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (h held) release(ctx context.Context) (bool, error) {
 // keepTimeout limits keep, which would wait for an answer for as long as the lease lasts.
 const keepTimeout = 10 * time.Second
 
-// keep has the rows expire after d, without a holder. One statement changes all of them; a row that a transaction has pinned
+// keep leaves the rows to expire after d, without a holder. One statement changes all of them; a row that a transaction has pinned
 // then has a statement of its own.
 func (h held) keep(ctx context.Context, d time.Duration) (bool, error) {
 	lockKeys := make([]string, len(h.Keys))
@@ -88,7 +88,7 @@ func (h held) keep(ctx context.Context, d time.Duration) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
 	claim := locktable.Claim{LockKey: lockKeys[0], More: lockKeys[1:], Holder: h.Holder, TTL: h.ttl()}
-	kept, err := engine.TableOf(h.repository).Keep(limited, claim, d)
+	kept, err := engine.TableOf(h.repository).Releases.Keep(limited, claim, d)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return false, failure.As(sqllock.ErrDatabase, "release", fmt.Errorf("no answer for %v", keepTimeout))
 	}
@@ -123,7 +123,11 @@ func (h held) lossBy(rows map[string]sqllock.Row) error {
 		switch row, ok := rows[key]; {
 		case !ok:
 			return h.lost("its row is gone: it was released or removed before, or expired")
-		case row.Kept() && locktable.ClientOf(row.Holder) == locktable.ClientOf(h.Holder):
+		case row.Released() && clientid.Of(row.Holder) == clientid.Of(h.Holder):
+			return h.lost("it was released before, and is free")
+		case row.Released():
+			return h.lost("another process had it, and has released it: %s", format.Printable(row.Holder))
+		case row.Kept() && clientid.Of(row.Holder) == clientid.Of(h.Holder):
 			return h.lost("it was released before, and has a minimum hold")
 		case row.Holder == h.Holder && row.Expired():
 			return h.lost("it ended %s ago, and no other process has acquired it", format.Duration(-row.Left))

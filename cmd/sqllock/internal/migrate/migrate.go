@@ -4,6 +4,7 @@ package migrate
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -30,7 +31,7 @@ func Command(flags *connect.Flags) *cobra.Command {
   4  the table of names, if version 2 was reached before it had that
 
 A table that Spring's own script created is adopted, with its rows and its columns. The
-default SQLite file is migrated automatically.`,
+SQLite file of --local is migrated automatically.`,
 		Example: `  sqllock migrate up
   sqllock migrate up --layout spring6
   sqllock migrate status
@@ -113,7 +114,7 @@ func gotoCommand(flags *connect.Flags) *cobra.Command {
 		RunE: func(cmd *cobra.Command, given []string) error {
 			version, err := strconv.ParseUint(given[0], 10, 16)
 			if err != nil {
-				return exit.WithHint(exit.Usagef("version %q is not a number", given[0]), "sqllock migrate status")
+				return exit.WithHint(exit.Usagef("version %q is not a number", args.Shown(given[0])), "sqllock migrate status")
 			}
 			return migrate(cmd, flags, opts, asJSON, func(ctx context.Context, db *sql.DB, d dialect.Dialect, o *migrations.Options) error {
 				return migrations.Goto(ctx, db, d, uint(version), o)
@@ -144,7 +145,7 @@ func statusCommand(flags *connect.Flags) *cobra.Command {
 					return format.JSON(cmd.OutOrStdout(), newStateView(c.Name, state))
 				}
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", c.Name, stateText(state))
-				return err
+				return errors.Join(err, noteApart(cmd, state))
 			})
 		},
 	}

@@ -25,6 +25,15 @@ func stateText(state migrations.State) string {
 	return text
 }
 
+// noteApart says on stderr which of the tables is not where new ones would be made.
+func noteApart(cmd *cobra.Command, state migrations.State) error {
+	if state.Apart == "" {
+		return nil
+	}
+	_, err := fmt.Fprintf(cmd.ErrOrStderr(), "sqllock: %s\n", state.Apart)
+	return err
+}
+
 // A stateView is a state as --json prints it, documented in docs/cli.md; fields are only ever added.
 type stateView struct {
 	Database string `json:"database"` // the DSN without passwords
@@ -32,10 +41,11 @@ type stateView struct {
 	Version  uint   `json:"version"`
 	Latest   uint   `json:"latest"`
 	Dirty    bool   `json:"dirty"`
+	Apart    string `json:"apart,omitempty"`
 }
 
 func newStateView(database string, state migrations.State) stateView {
-	return stateView{Database: database, Version: state.Version, Latest: state.Latest, Dirty: state.Dirty}
+	return stateView{Database: database, Version: state.Version, Latest: state.Latest, Dirty: state.Dirty, Apart: state.Apart}
 }
 
 func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
@@ -72,7 +82,7 @@ func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, 
 			return format.JSON(cmd.OutOrStdout(), view)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", c.Name, changeText(before, after))
-		return errors.Join(err, noteLayout(cmd, after))
+		return errors.Join(err, noteLayout(cmd, after), noteApart(cmd, after))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/rights"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -151,7 +152,7 @@ func roleNamed(name string, names []string) (rights.Role, error) {
 }
 
 func printGrants(cmd *cobra.Command, flags *connect.Flags, role rights.Role, to string) error {
-	names, err := dialect.NamesFor(flags.Prefix)
+	names, err := sqltext.NamesFor(flags.Prefix)
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}

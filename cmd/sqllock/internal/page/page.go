@@ -18,7 +18,6 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/serve"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/monitor/page"
 )
@@ -49,7 +48,7 @@ func Command(flags *connect.Flags, check Check) *cobra.Command {
 		Long:  help,
 		Example: `  sqllock page
   sqllock page --listen 127.0.0.1:0 --role scheduler --name orders/42
-  ssh -L 8080:127.0.0.1:8080 db.example.com sqllock page`,
+  ssh -t -L 8080:127.0.0.1:8080 db.example.com sqllock page`,
 		Args: args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.limit < 1 {
@@ -61,7 +60,7 @@ func Command(flags *connect.Flags, check Check) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", serve.Loopback, "HOST:PORT to listen at; port 0 is a free one")
+	f.StringVar(&o.listen, "listen", loopback, "HOST:PORT to listen at; port 0 is a free one")
 	f.BoolVar(&o.unlock, "allow-unlock", false, "let viewers remove the rows of locks; each removal is printed on stderr")
 	f.StringArrayVar(&o.hosts, "host", nil, "the name under which browsers request the page, unless it is that of this machine or an IP address (repeatable)")
 	f.StringArrayVar(&o.names, "name", nil, "show this key instead of its hash, if it is in the table (repeatable)")
@@ -96,7 +95,7 @@ func run(cmd *cobra.Command, r *sqllock.Repository, o options, check Check) erro
 	if secret != "" {
 		handler = protected(secret, handler)
 	}
-	server, err := serve.Listen(cmd.Context(), o.listen, handler, o.hosts...)
+	server, err := listen(cmd.Context(), o.listen, handler, o.hosts...)
 	if err != nil {
 		return err
 	}

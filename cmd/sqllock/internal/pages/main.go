@@ -74,7 +74,7 @@ type placeholder struct{ pflag.Value }
 
 func (placeholder) Type() string { return "" }
 
-// withPlaceholder has a man page say what kind of value a flag takes, where the generator writes the default.
+// withPlaceholder makes a man page say what kind of value a flag takes, where the generator writes the default.
 func withPlaceholder(flag *pflag.Flag) {
 	if flag.NoOptDefVal != "" {
 		return // it takes none

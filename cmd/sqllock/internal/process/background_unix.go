@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InBackground has a process get neither the terminal's keys nor signals to a group.
+// InBackground starts a process that gets neither the terminal's keys nor signals to a group.
 func InBackground() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // CloseInherited closes the files that this process was started with, but for the standard ones. Those that it has opened

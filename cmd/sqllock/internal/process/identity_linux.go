@@ -1,18 +1,12 @@
 package process
 
-import (
-	"bytes"
-	"os"
-	"strconv"
-)
+import "strconv"
 
-// startOf returns when a process was started, if it has not ended.
-func startOf(pid int) (started string, ok bool) {
-	text := strconv.Itoa(pid)
-	stat, err := os.ReadFile("/proc/" + text + "/stat")
-	if err != nil {
-		return "", false
+// startOf returns when a process was started. Its error is ErrEnded if the process has ended.
+func startOf(pid int) (started string, err error) {
+	p, err := read(strconv.Itoa(pid))
+	if err == nil && p.Zombie {
+		err = ErrEnded
 	}
-	p, ok := parse(text, bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	return p.Started, ok && !p.Zombie
+	return p.Started, err
 }

@@ -2,34 +2,54 @@ package process
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
+	"syscall"
 )
 
 // Executable returns the file of this program, even if another file has replaced it
 // since.
 func Executable() (string, error) { return "/proc/self/exe", nil }
 
-// Table returns all processes that this user can see.
+// Table returns all processes that this user can see, or an error if it may miss one that has not ended.
 func Table() ([]Process, error) {
-	paths, err := filepath.Glob("/proc/[0-9]*/stat")
+	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
 	}
 	var table []Process
-	for _, path := range paths {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended meanwhile
+	for _, entry := range entries {
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue // no process
 		}
-		// The second field of proc(5) is the command's name, which may contain any characters.
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-		if p, ok := parse(filepath.Base(filepath.Dir(path)), fields); ok {
+		switch p, err := read(entry.Name()); {
+		case err == nil:
 			table = append(table, p)
+		case !errors.Is(err, ErrEnded) && !errors.Is(err, fs.ErrPermission):
+			return nil, err
 		}
 	}
 	return table, nil
+}
+
+// read returns the process of a number. Its error is ErrEnded if there is none.
+func read(pid string) (Process, error) {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH): // before it was opened, or after
+		return Process{}, ErrEnded
+	case err != nil:
+		return Process{}, err
+	}
+	// The second field of proc(5) is the command's name, which may contain any characters.
+	p, ok := parse(pid, bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if !ok {
+		return Process{}, fmt.Errorf("/proc/%s/stat is %q", pid, stat)
+	}
+	return p, nil
 }
 
 // parse reads the fields of a stat file from the third on, the state.

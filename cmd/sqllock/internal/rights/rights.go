@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // A Role is a kind of user of the tables, with rights of its own.
@@ -38,11 +39,11 @@ type Grant struct {
 }
 
 // Versions returns the name of the table in which package migrations stores the version.
-func Versions(names dialect.Names) string { return names.Lock + "_MIGRATIONS" }
+func Versions(names sqltext.Names) string { return names.Lock + "_MIGRATIONS" }
 
 // Grants returns the statements that give a user what a role needs.
-func Grants(ctx context.Context, db *sql.DB, d dialect.Dialect, names dialect.Names, role Role, to string) ([]Grant, error) {
-	switch d.Name {
+func Grants(ctx context.Context, db *sql.DB, d dialect.Dialect, names sqltext.Names, role Role, to string) ([]Grant, error) {
+	switch sqltext.Of(d).Name {
 	case "postgres":
 		return onPostgres(ctx, db, names, role, to)
 	case "mysql":
@@ -53,7 +54,7 @@ func Grants(ctx context.Context, db *sql.DB, d dialect.Dialect, names dialect.Na
 }
 
 // onTables is what a role may do with each table, by its name.
-func onTables(names dialect.Names, role Role) [][2]string {
+func onTables(names sqltext.Names, role Role) [][2]string {
 	lock, name, version := names.Lock, names.Name, Versions(names)
 	switch role {
 	case Monitor:
@@ -66,17 +67,19 @@ func onTables(names dialect.Names, role Role) [][2]string {
 	}
 }
 
-func onPostgres(ctx context.Context, db *sql.DB, names dialect.Names, role Role, to string) ([]Grant, error) {
+func onPostgres(ctx context.Context, db *sql.DB, names sqltext.Names, role Role, to string) ([]Grant, error) {
 	schema, qualified := names.Schema, "" // a prefix is not quoted anywhere
 	if schema == "" {
-		var current sql.NullString
-		if err := db.QueryRowContext(ctx, "SELECT current_schema()").Scan(&current); err != nil {
+		var place sql.NullString
+		// Where the search path leads to, or else where tables will be made.
+		if err := db.QueryRowContext(ctx, `SELECT COALESCE((SELECT nspname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace
+			WHERE pg_class.oid = to_regclass($1)), current_schema())`, names.Lock).Scan(&place); err != nil {
 			return nil, fmt.Errorf("read the schema: %w", err)
 		}
-		if !current.Valid {
+		if !place.Valid {
 			return nil, ErrNoSchema
 		}
-		schema = quoted(current.String, `"`)
+		schema = quoted(place.String, `"`)
 		qualified = schema + "."
 	}
 	to, usage := quoted(to, `"`), "USAGE"
@@ -96,7 +99,7 @@ func onPostgres(ctx context.Context, db *sql.DB, names dialect.Names, role Role,
 	return grants, nil
 }
 
-func onMySQL(ctx context.Context, db *sql.DB, names dialect.Names, role Role, to string) ([]Grant, error) {
+func onMySQL(ctx context.Context, db *sql.DB, names sqltext.Names, role Role, to string) ([]Grant, error) {
 	var database sql.NullString
 	if names.Schema == "" {
 		if err := db.QueryRowContext(ctx, "SELECT DATABASE()").Scan(&database); err != nil {

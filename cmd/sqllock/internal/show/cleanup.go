@@ -21,9 +21,10 @@ func Cleanup(flags *connect.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cleanup",
 		Short: "Remove the expired rows of the region, once",
-		Long: `Remove the expired rows of the region, once, and print their number. An expired row
-does not block its lock: the next process that tries acquires it. The command is for
-keys that are not used again, and can run as a cron job.
+		Long: `Remove the expired rows of the region, once, and print their number: those of leases
+that are over, and those of busy keys that are free (finished, see list). Neither
+blocks its lock: the next process that tries acquires it. The command is for keys that
+are not used again, and can run as a cron job.
 
 A table without EXPIRED_AFTER (Spring Integration before 7) does not contain the
 time-to-live of its locks, so --ttl is required there. A value shorter than that of
@@ -44,7 +45,7 @@ the programs that use the locks would remove locks in use.`,
 				if asJSON {
 					return format.JSON(cmd.OutOrStdout(), cleaned{flags.Region, n})
 				}
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s of region %s\n", counted(n, "expired row"), format.Printable(flags.Region))
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %s of region %s, of leases that are over and of busy keys that are free\n", counted(n, "row"), format.Printable(flags.Region))
 				return err
 			})
 		},

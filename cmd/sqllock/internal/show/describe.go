@@ -22,7 +22,7 @@ import (
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/runs"
-	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/seatkey"
 	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
@@ -86,7 +86,7 @@ type seatView struct {
 // nameProcess adds the process that holds a row which is too young for Peek to have asked for it.
 func nameProcess(ctx context.Context, r *sqllock.Repository, row *sqllock.Row) {
 	if row.Holder != "" && row.Process == (sqllock.Process{}) {
-		_ = json.Unmarshal([]byte(engine.TableOf(r).ProcessNow(ctx, row.Holder)), &row.Process) // without a name there is the client id
+		_ = json.Unmarshal([]byte(engine.TableOf(r).Names.ProcessNow(ctx, row.Holder)), &row.Process) // without a name there is the client id
 	}
 }
 
@@ -96,15 +96,22 @@ func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, 
 	if err != nil {
 		return description{}, err
 	}
-	keys := slices.Concat([]string{key}, seatKeys(lockKey, seats.Permit, semaphore.MaxPermits), seatKeys(lockKey, seats.Reader, rwlock.MaxReaders))
+	keys := slices.Concat([]string{key}, seatKeys(lockKey, seatkey.Permit, semaphore.MaxPermits), seatKeys(lockKey, seatkey.Reader, rwlock.MaxReaders))
 	keys = slices.DeleteFunc(keys, func(key string) bool { _, err := r.LockKey(key); return err != nil }) // plain keys may leave no room
 	rows, err := r.PeekAll(ctx, keys...)
 	if err != nil {
 		return description{}, err
 	}
+	d := description{Layout: r.Layout().String(), Permits: []seatView{}, Readers: []seatView{}, Waiting: []seatView{}}
+	shared := d.addSeats(rows, lockKey, keys[1:])
 	row, ok := rows[key]
+	if shared && row.Released() {
+		row, ok = sqllock.Row{}, false // who had the lock before those that share it says nothing of it
+	}
 	nameProcess(ctx, r, &row)
-	d := description{viewOfKey(flags, r, key, row, ok), r.Layout().String(), []seatView{}, []seatView{}, []seatView{}, nil}
+	if d.rowView = viewOfKey(flags, r, key, row, ok); shared && !ok {
+		d.State = stateShared
+	}
 	own := []rowView{d.rowView}
 	addWaiters(r.Waiters(ctx), own)
 	d.rowView = own[0]
@@ -114,25 +121,6 @@ func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, 
 	}
 	if ok {
 		d.Pinned = pinOf(ctx, r, key)
-	}
-	for _, seat := range keys[1:] {
-		row, ok := rows[seat]
-		if !ok {
-			continue
-		}
-		name := strings.TrimPrefix(seat, lockKey+" ")
-		list := &d.Readers
-		kind, number, _ := strings.Cut(name, " ")
-		switch {
-		case number == "turn":
-			list = &d.Waiting
-		case kind == seats.Permit:
-			list = &d.Permits
-		}
-		*list = append(*list, seatView{name, viewOf(listing.Named([]sqllock.Row{row}, nil)[0])})
-		if d.State == stateFree && number != "turn" && !row.Expired() {
-			d.State = stateShared
-		}
 	}
 	held := []*rowView{&d.rowView}
 	for _, list := range [][]seatView{d.Permits, d.Readers} {
@@ -144,11 +132,34 @@ func describe(ctx context.Context, flags *connect.Flags, r *sqllock.Repository, 
 	return d, nil
 }
 
+// addSeats adds the rows of the keys of permits, readers and turns, and reports whether a permit or a reader has one. A
+// row that was released is left out: its seat is free.
+func (d *description) addSeats(rows map[string]sqllock.Row, lockKey string, keys []string) (shared bool) {
+	for _, seat := range keys {
+		row, ok := rows[seat]
+		if !ok || row.Released() {
+			continue
+		}
+		name := strings.TrimPrefix(seat, lockKey+" ")
+		list := &d.Readers
+		kind, number, _ := strings.Cut(name, " ")
+		switch {
+		case number == seatkey.TurnNumber:
+			list = &d.Waiting
+		case kind == seatkey.Permit:
+			list = &d.Permits
+		}
+		*list = append(*list, seatView{name, viewOf(listing.Named([]sqllock.Row{row}, nil)[0])})
+		shared = shared || number != seatkey.TurnNumber && !row.Expired()
+	}
+	return shared
+}
+
 // seatKeys returns the keys of the turn and of the seats of a lock.
 func seatKeys(lockKey, kind string, n int) []string {
-	keys := []string{seats.TurnKey(lockKey, kind)}
+	keys := []string{seatkey.Turn(lockKey, kind)}
 	for i := range n {
-		keys = append(keys, seats.SeatKey(lockKey, kind, i))
+		keys = append(keys, seatkey.Seat(lockKey, kind, i))
 	}
 	return keys
 }
@@ -157,7 +168,7 @@ func seatKeys(lockKey, kind string, n int) []string {
 var meanings = map[string]string{
 	"kept":       "its holder has finished, and it stays taken for the rest of the minimum hold",
 	stateExpired: "its holder has not released or renewed it; the next process that tries acquires it",
-	"finished":   "its holder has finished, and the minimum hold is over",
+	"finished":   "its holder has finished, and it is free",
 	stateShared:  "by those that have permits, or read",
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/runs"
 )
 
@@ -77,19 +78,23 @@ func Jobs(flags *connect.Flags) *cobra.Command {
 	return cmd
 }
 
-// errNoNames is returned if the table of names cannot be read, or written.
-func errNoNames(what string) error {
-	return exit.WithHint(&exit.Error{Code: exit.Database, Err: fmt.Errorf("%w: the table of names cannot be %s", sqllock.ErrDatabase, what)}, "sqllock doctor")
+// errNoNames is the error if the table of names cannot be read, or written. Without a known cause `sqllock doctor` says what the table lacks.
+func errNoNames(what string, cause error) error {
+	err := failure.As(sqllock.ErrDatabase, "the table of names cannot be "+what, failure.WithCure(cause))
+	if failure.CureOf(cause) != nil {
+		return err
+	}
+	return exit.WithHint(err, "sqllock doctor")
 }
 
 // forget deletes what is known of a job.
 func forget(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, key string) error {
-	known, ok, err := runs.Forget(cmd.Context(), r, key)
-	if err != nil {
+	if _, err := r.LockKey(key); err != nil {
 		return err
 	}
-	if !ok {
-		return errNoNames("written")
+	known, err := runs.Forget(cmd.Context(), r, key)
+	if err != nil {
+		return errNoNames("written", err)
 	}
 	text := "forgot the runs of %q in region %s\n"
 	if !known {
@@ -143,9 +148,9 @@ func viewOfRun(run runs.Run) runView {
 
 // readJobs returns the jobs of a region, or of all, in the order of their names. It never returns nil without an error.
 func readJobs(ctx context.Context, r *sqllock.Repository, region string) ([]jobView, error) {
-	all, ok := runs.Read(ctx, r)
-	if !ok {
-		return nil, errNoNames("read")
+	all, err := runs.Read(ctx, r)
+	if err != nil {
+		return nil, errNoNames("read", err)
 	}
 	remembered, views := state.Keys(), []jobView{}
 	for _, run := range all {

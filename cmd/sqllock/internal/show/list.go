@@ -67,7 +67,7 @@ func List(flags *connect.Flags) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				printAhead(cmd, locks)
+				printMisdated(cmd, locks)
 				rows := viewsOf(l.wanted(locks))
 				addPins(cmd.Context(), r, rows)
 				addWaiters(r.Waiters(cmd.Context()), rows)
@@ -134,7 +134,8 @@ func (l *list) read(ctx context.Context, r *sqllock.Repository) ([]listing.Lock,
 
 // wants reports whether the flags ask for a lock.
 func (l *list) wants(lock listing.Lock) bool {
-	return (l.region == "" || lock.Region == l.region) && lock.Age >= l.olderThan &&
+	return (l.region == "" || lock.Region == l.region) &&
+		(l.olderThan == 0 || lock.Age >= l.olderThan) && // an age may be negative: see listing.Ahead
 		(len(l.states) == 0 || slices.Contains(l.states, lock.State()))
 }
 
@@ -245,13 +246,19 @@ func printPins(cmd *cobra.Command, rows []rowView) {
 	}
 }
 
-// printAhead warns of rows of other programs whose times sqllock would misunderstand.
-func printAhead(cmd *cobra.Command, locks []listing.Lock) {
+// printMisdated warns of rows of other programs whose times sqllock would misunderstand.
+func printMisdated(cmd *cobra.Command, locks []listing.Lock) {
 	rows := make([]sqllock.Row, len(locks))
 	for i, lock := range locks {
 		rows[i] = lock.Row
 	}
 	if ahead, by := listing.Ahead(rows); ahead != nil {
 		cmd.PrintErrf("sqllock: another program has written a CREATED_DATE in the future, by up to %s: see sqllock doctor\n", format.Duration(by))
+	}
+	if zoned, by := listing.Zoned(rows); zoned != nil {
+		cmd.PrintErrf("sqllock: another program's lock has expired, and would be held if its times were %s off: see sqllock doctor\n", format.Duration(by))
+	}
+	if listing.Whole(rows) != nil {
+		cmd.PrintErrf("sqllock: another program writes times without fractions of a second: see sqllock doctor\n")
 	}
 }

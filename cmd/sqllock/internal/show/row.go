@@ -179,8 +179,12 @@ func (v rowView) ageText() string {
 	return format.Duration(v.row.Age) + " ago"
 }
 
-// leftText returns the time left, or how long ago the lease ended.
+// leftText returns the time left, or how long ago the lease ended, or a dash for a row that was released: it may have been
+// given an end before that.
 func (v rowView) leftText() string {
+	if v.row.Released() {
+		return "-"
+	}
 	if v.row.Expired() {
 		return "ended " + format.Duration(-v.row.Left) + " ago"
 	}

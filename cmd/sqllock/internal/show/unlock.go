@@ -81,8 +81,8 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 	what := "held by " + v.holderText()
 	left := "its lease had " + format.Duration(v.row.Left) + " left"
 	switch {
-	case v.row.Kept() && v.row.Expired():
-		what, left = v.holderText()+" had finished", "its minimum hold "+v.leftText()
+	case v.row.Released():
+		what, left = v.holderText()+" had finished", "it was free"
 	case v.row.Kept():
 		what, left = v.holderText()+" had finished", "its minimum hold had "+format.Duration(v.row.Left)+" left"
 	case v.row.Expired():

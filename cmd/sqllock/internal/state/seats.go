@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/seatkey"
 )
 
 // The rows of a semaphore and of a read-write lock have keys of their own, of which a listing knows
@@ -39,9 +39,9 @@ func seatKeys() (keys []string) {
 		if err != nil || invalid != nil {
 			continue
 		}
-		keys = append(keys, seats.TurnKey(lockKey, kind))
+		keys = append(keys, seatkey.Turn(lockKey, kind))
 		for i := range min(n, maxSeats) {
-			keys = append(keys, seats.SeatKey(lockKey, kind, i))
+			keys = append(keys, seatkey.Seat(lockKey, kind, i))
 		}
 	}
 	return keys

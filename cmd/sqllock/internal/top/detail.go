@@ -10,6 +10,7 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/internal/listing"
+	"github.com/sqllock/sqllock/internal/seatkey"
 )
 
 // A detail is the lock that is shown alone.
@@ -131,7 +132,11 @@ func (m *model) rowFields(lines []string, l listing.Lock) []string {
 	}
 	lines = m.field(lines, "CLIENT_ID", format.Printable(l.Row.Holder))
 	if l.Expired() {
-		return m.field(lines, l.State(), format.Duration(-l.Left)+" ago, acquired "+format.Duration(l.Age)+" ago")
+		text := "acquired " + format.Duration(l.Age) + " ago"
+		if !l.Released() { // otherwise it may have been given an end before its release
+			text = format.Duration(-l.Left) + " ago, " + text
+		}
+		return m.field(lines, l.State(), text)
 	}
 	lines = m.field(lines, l.State()+" for", format.Duration(l.Age)+", "+format.Duration(l.Left)+" left")
 	if ago, ok := l.Renewed(); ok {
@@ -162,7 +167,7 @@ func seatName(l listing.Lock) string {
 	switch {
 	case l.Seat.Kind == "":
 		return "writer"
-	case l.Seat.Number == listing.Turn:
+	case l.Seat.Number == seatkey.TurnNumber:
 		return "waits in turn"
 	default:
 		return l.Seat.Kind + " " + l.Seat.Number

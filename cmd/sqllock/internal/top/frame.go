@@ -146,7 +146,10 @@ func (m *model) warnings() (lines []string) {
 	}
 	if m.mode == confirming {
 		why := ", held by " + format.Printable(m.asked.Holder) + ": if it is alive, two processes will work at once"
-		if m.asked.Kept() {
+		switch {
+		case m.asked.Released():
+			why = ": it is free"
+		case m.asked.Kept():
 			why = ": its holder " + format.Printable(m.asked.Holder) + " has finished, and its minimum hold ends"
 		}
 		warn("unlock "+m.askedName+why, red)
@@ -222,8 +225,8 @@ func (l layout) line(lock listing.Group, waiters []sqllock.Waiter) string {
 	if callers, longest := listing.Total(waiters); callers > 0 {
 		count += fmt.Sprintf(", %d wait %s", callers, format.Duration(longest))
 	}
-	if len(lock.Rows) > 1 {
-		others = fmt.Sprintf(", +%d", len(lock.Rows)-1)
+	if n := lock.Others(); n > 0 {
+		others = fmt.Sprintf(", +%d", n)
 	}
 	cells := []string{padBefore(lock.Name(), count, l.key)}
 	if l.region > 0 {

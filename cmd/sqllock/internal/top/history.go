@@ -17,7 +17,7 @@ type hold struct {
 	row     listing.Lock // as it was read last
 	read    time.Time    // when that was
 	since   time.Time
-	until   time.Time // zero while the row is in the table
+	until   time.Time // zero while the row is in the table, and not released
 	ended   string    // how
 	renewed int
 }
@@ -26,7 +26,7 @@ type hold struct {
 type history struct {
 	began time.Time
 	holds []*hold         // the oldest first
-	last  map[rowID]*hold // those whose rows were in the last reading
+	last  map[rowID]*hold // those that have not ended
 }
 
 // note adds a reading, in groups.
@@ -37,6 +37,9 @@ func (h *history) note(now reading, groups []listing.Group) {
 	last := make(map[rowID]*hold, len(now.locks))
 	for _, g := range groups {
 		for _, l := range g.Rows {
+			if l.Released() { // it is what an acquisition has left behind
+				continue
+			}
 			a, known := h.last[idOf(l.Row)]
 			if !known {
 				a = &hold{of: lockOf(g), since: now.at.Add(-l.Age)}
@@ -57,7 +60,7 @@ func (h *history) note(now reading, groups []listing.Group) {
 	h.holds = h.holds[max(len(h.holds)-maxHolds, 0):]
 }
 
-// end notes that a reading does not have the row.
+// end notes that a reading does not have the row, or that it was released.
 func (a *hold) end(now reading) {
 	a.until = now.at
 	switch expiry := a.read.Add(a.row.Left); {

@@ -12,7 +12,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/internal/listing"
-	"github.com/sqllock/sqllock/internal/seats"
+	"github.com/sqllock/sqllock/internal/seatkey"
 )
 
 // redrawEvery is how often the times on the screen move.
@@ -33,7 +33,7 @@ type lockID struct {
 	semaphore       bool // which may have the key of another lock
 }
 
-func lockOf(g listing.Group) lockID { return lockID{g.Region, g.LockKey, g.Kind == seats.Permit} }
+func lockOf(g listing.Group) lockID { return lockID{g.Region, g.LockKey, g.Kind == seatkey.Permit} }
 
 // A rowID identifies one acquisition.
 type rowID struct{ region, lockKey, holder string }
@@ -230,7 +230,10 @@ func (m *model) removed(r removal) {
 	case r.err != nil:
 		m.message = "not removed: " + format.Printable(r.err.Error())
 	case r.deleted:
-		m.message = "removed " + m.askedName + ", held by " + format.Printable(r.row.Holder)
+		m.message = "removed " + m.askedName
+		if !r.row.Kept() {
+			m.message += ", held by " + format.Printable(r.row.Holder)
+		}
 	default:
 		m.message = "not removed: " + m.askedName + " was released or acquired by another holder"
 	}

@@ -71,6 +71,33 @@ func TestUnlockOfAKeptRow(t *testing.T) {
 	check.Contains(t, screen(m, 150, 12), "unlock nightly: its holder web-1:4711-k0a3f9c52e1 has finished, and its minimum hold ends\n")
 }
 
+// TestABusyKey has the row of a lock that is free: it was released, and given an end of a day before.
+func TestABusyKey(t *testing.T) {
+	t.Parallel()
+	rows := func(number string, age, left time.Duration) []listing.Lock {
+		return listing.Named([]sqllock.Row{{Region: "DEFAULT", LockKey: "busy", Holder: "a-" + number, Age: age, Left: left}}, nil)
+	}
+	m := newModel(t.Context(), &fakeTable{}, reading{at: noon, locks: rows("00000000001", time.Second, 30*time.Second)}, options{interval: time.Second, sort: string(listing.Oldest)})
+	press(m, "<enter>")
+	m.Update(reading{at: noon.Add(time.Second), locks: rows("k0000000002", 2*time.Second, -24*time.Hour)})
+	text := screen(m, 100, 12)
+	if check.Contains(t, text, "finished   acquired 4s ago"); strings.Contains(text, "24h") {
+		t.Error(text)
+	}
+	press(m, "u")
+	m.Update(removal{row: m.asked, deleted: true})
+	check.Equal(t, "after the removal", m.message, "removed busy")
+	m.Update(reading{at: noon.Add(2 * time.Second), locks: rows("00000000003", time.Second/2, 30*time.Second)})
+	for _, a := range m.history.holds {
+		if !a.until.IsZero() && a.until.Before(a.since) {
+			t.Errorf("held from %v to %v", a.since, a.until)
+		}
+	}
+	if lines := m.history.lines(lockID{region: "DEFAULT", lockKey: "busy"}, m.at); len(lines) != 2 {
+		t.Errorf("%d acquisitions: %q", len(lines), lines)
+	}
+}
+
 // keyOf returns a key: a letter, or the one of a name between angle brackets.
 var keyOf = map[string]tea.KeyPressMsg{
 	"<up>": {Code: tea.KeyUp}, "<down>": {Code: tea.KeyDown}, "<pgup>": {Code: tea.KeyPgUp}, "<pgdown>": {Code: tea.KeyPgDown},

@@ -46,7 +46,7 @@ func (r repository) read(ctx context.Context) reading {
 	now.took = now.at.Sub(began)
 	if j := r.jobs; j != nil && err == nil {
 		if !now.at.Before(j.next) {
-			if all, ok := runs.Read(ctx, r.rows); ok { // otherwise those that were read last are shown, whose ages go on
+			if all, err := runs.Read(ctx, r.rows); err == nil { // otherwise those that were read last are shown, whose ages go on
 				j.last, j.at = all, time.Now()
 			}
 			j.next = time.Now().Add(runsEvery)

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/failure"
+	"github.com/sqllock/sqllock/internal/sqltext"
 )
 
 // Limits of what a verification waits for.
@@ -48,12 +49,11 @@ type node struct {
 	clock      [2]connect.ClockDifference // at the beginning and at the end
 }
 
-func (v *verification) close() (err error) {
+func (v *verification) close() {
 	v.stop()
 	for _, n := range v.nodes {
-		err = errors.Join(err, n.connection.Close())
+		n.connection.Close()
 	}
-	return err
 }
 
 func (v *verification) conduct(ctx context.Context, dsns []string, lasting time.Duration) (err error) {
@@ -88,7 +88,7 @@ func (v *verification) conduct(ctx context.Context, dsns []string, lasting time.
 // prepare creates the table for the guarded transaction, and waits until each node has all tables.
 func (v *verification) prepare(ctx context.Context, dsns []string) error {
 	w := v.workspace
-	if err := w.connection.DB.GetContext(ctx, &v.server, w.connection.Dialect.Statements(dialect.Spring7, dialect.Names{}).Version); err != nil {
+	if err := w.connection.DB.GetContext(ctx, &v.server, sqltext.Of(w.connection.Dialect).Statements(dialect.Spring7, sqltext.Names{}).Version); err != nil {
 		return failure.As(sqllock.ErrDatabase, "", err)
 	}
 	w.values = w.flags.Prefix + valueTable
@@ -284,7 +284,7 @@ func (v *verification) checkGuard(ctx context.Context) error {
 	return v.allIdle(ctx)
 }
 
-// contend has the workers acquire the lock in turns. After a third of the time, one is killed while it has it.
+// contend lets the workers acquire the lock in turns. After a third of the time, one is killed while it has it.
 func (v *verification) contend(ctx context.Context, lasting time.Duration) error {
 	began, chosen := time.Now(), false
 	for time.Since(began) < lasting || v.killedAt.IsZero() {

@@ -72,7 +72,7 @@ func verify(ctx context.Context, o *options, nodes []string, lasting time.Durati
 	}
 	defer func() { err = errors.Join(err, w.remove(ctx)) }()
 	v := &verification{options: o, workspace: w, crew: newCrew()}
-	defer func() { err = errors.Join(err, v.close()) }()
+	defer v.close()
 	if err := v.conduct(ctx, nodes, lasting); err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func guardVerdict(done, early, late event) verdict {
 
 // clocks judges by how much the clocks of the databases differ, and how far each has run from this host's.
 func (v *verification) clocks() verdict {
-	limit := v.ttl / 10
+	limit := min(v.ttl/10, 500*time.Millisecond) // the margin of a lease
 	var apart, drift time.Duration
 	for _, n := range v.nodes {
 		from, to := n.clock[0], n.clock[1]

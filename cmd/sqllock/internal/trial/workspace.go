@@ -13,8 +13,8 @@ import (
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
-	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/session/sqlitedriver"
+	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -30,7 +30,7 @@ type workspace struct {
 
 // newWorkspace creates a workspace, and makes ttl as long as the database needs it. After an error nothing is left of it.
 func newWorkspace(ctx context.Context, flags *connect.Flags, trial string, ttl *time.Duration) (*workspace, error) {
-	names, err := dialect.NamesFor(flags.Prefix)
+	names, err := sqltext.NamesFor(flags.Prefix)
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
@@ -42,7 +42,7 @@ func newWorkspace(ctx context.Context, flags *connect.Flags, trial string, ttl *
 	if err := w.fill(ctx); err != nil {
 		return nil, errors.Join(err, w.remove(ctx))
 	}
-	*ttl = max(*ttl, w.connection.Dialect.LeastTTL)
+	*ttl = max(*ttl, sqltext.Of(w.connection.Dialect).LeastTTL)
 	return w, nil
 }
 
@@ -53,6 +53,7 @@ func (w *workspace) fill(ctx context.Context) (err error) {
 	}
 	temporary := w.flags.DSN == ""
 	if temporary {
+		w.flags.Local = false // it is as local
 		w.flags.DSN = sqlitedriver.DSN(filepath.Join(w.directory, "locks.db"))
 	}
 	if w.connection, err = w.flags.Open(ctx, connect.Presence(temporary)); err != nil {
@@ -80,7 +81,7 @@ func uniquePrefix(schema, trial string) string {
 func (w *workspace) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	var dropped, closed error
+	var dropped error
 	if c := w.connection; c != nil {
 		c.DB.SetMaxIdleConns(0) // Dolt drops nothing in a session that has the tables as they were
 		if w.values != "" {
@@ -88,9 +89,9 @@ func (w *workspace) remove(ctx context.Context) error {
 		}
 		dropped = connect.MigrationError(ctx, "drop the tables "+w.flags.Prefix+"…",
 			migrations.Goto(ctx, c.SQL(), c.Dialect, 0, &migrations.Options{Prefix: w.flags.Prefix, Force: true}))
-		closed = c.Close()
+		c.Close()
 	}
-	return errors.Join(dropped, closed, os.RemoveAll(w.directory))
+	return errors.Join(dropped, os.RemoveAll(w.directory))
 }
 
 // counterForm is the content of the counter's file: a number with a fixed width, so that

@@ -16,7 +16,7 @@ import (
 
 // joinLimit is how long a node may take to join, or a cluster to be whole again. A state transfer
 // on a busy machine takes a while.
-const joinLimit = 4 * time.Minute
+const joinLimit = 8 * time.Minute
 
 // A Cluster is a running cluster. Its methods, and those of its nodes, are not safe for concurrent
 // use.

@@ -56,7 +56,7 @@ func Standard(t Target, seed uint64, history string) Config {
 
 // Repository returns the options of the repositories.
 func (c Config) Repository() *sqllock.RepositoryOptions {
-	options := &sqllock.RepositoryOptions{Isolation: c.Isolation}
+	options := &sqllock.RepositoryOptions{Isolation: c.Isolation, TTL: c.TTL}
 	if c.Unaware {
 		options.Layout = dialect.Spring7 // then nothing is asked
 	}

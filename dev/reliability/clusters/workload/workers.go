@@ -79,8 +79,8 @@ func (w *Workers) kill(ctx context.Context) {
 	}
 }
 
-// Suspend stops a worker with SIGSTOP, and continues it after some time. Only one goroutine may call Suspend and Replace,
-// and none may with [Config.Kill].
+// Suspend stops a worker with SIGSTOP, and continues it after some time. Only one goroutine may call Suspend, and only one
+// Replace, for other workers; none may with [Config.Kill].
 func (w *Workers) Suspend(ctx context.Context, i int, d time.Duration) {
 	c := w.children[i]
 	w.Stopped++

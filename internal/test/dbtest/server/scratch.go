@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -35,6 +36,12 @@ func NewScratch() (*Scratch, error) {
 	return newScratch(roomiest())
 }
 
+// How often Remove tries, and the pause after a try.
+const (
+	maxRemovals  = 100
+	removalPause = 100 * time.Millisecond
+)
+
 // NewScratchOnDisk creates a Scratch for servers that must write to a disk.
 func NewScratchOnDisk() (*Scratch, error) { return newScratch(os.TempDir()) }
 
@@ -56,7 +63,14 @@ func newScratch(parent string) (*Scratch, error) {
 
 // Remove removes the directory and its contents. Its servers must be down.
 func (s *Scratch) Remove() error {
-	return errors.Join(s.owner.Close(), os.RemoveAll(s.Dir))
+	closed := s.owner.Close()
+	for try := 1; ; try++ {
+		err := os.RemoveAll(s.Dir)
+		if err == nil || try == maxRemovals {
+			return errors.Join(closed, err)
+		}
+		time.Sleep(removalPause) // a process of a server that has ended may still write
+	}
 }
 
 // sweepScratches removes abandoned directories. It ignores errors.

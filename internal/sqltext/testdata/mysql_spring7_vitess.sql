@@ -1,0 +1,24 @@
+-- Look
+;
+
+-- AcquireUnheld
+;
+
+-- DrawUnheld
+;
+
+-- OutcomeUnheld
+;
+
+-- PickAll
+;
+
+-- PickRow
+;
+
+-- IfAll
+;
+
+-- AllPicked
+;
+
