@@ -132,6 +132,7 @@ WHERE t.trx_state = 'LOCK WAIT' AND p.DB = DATABASE()`,
 	ctx := patiently(t)
 	for n := 0; n == 0; {
 		// InnoDB refreshes this table only if it was not read for a tenth of a second.
+		// real time: between two polls
 		await(t, time.Now().Add(150*time.Millisecond))
 		must(t, c.db.DB.GetContext(ctx, &n, query))
 	}
@@ -142,6 +143,7 @@ func (c *cell) awaitAnotherWait(t *testing.T) {
 	t.Helper()
 	ctx := patiently(t)
 	for first, now := "", ""; now == first; {
+		// real time: between two polls
 		await(t, time.Now().Add(150*time.Millisecond)) // see awaitBlocked
 		must(t, c.db.DB.GetContext(ctx, &now, `SELECT COALESCE(MAX(CAST(t.trx_wait_started AS CHAR)), '')
 FROM information_schema.INNODB_TRX t JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id

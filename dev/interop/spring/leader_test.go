@@ -111,6 +111,7 @@ func TestLeaders(t *testing.T) {
 				must(t, java.Yield(ctx))
 				select {
 				case lease = <-ours.began:
+				// real time: a round in which Java was the next leader is over, and Java yields again
 				case <-time.After(time.Second):
 				}
 			}
@@ -120,6 +121,7 @@ func TestLeaders(t *testing.T) {
 		must(t, java.Withdraw(ctx))
 		ours.awaitTerm(t)
 		must(t, java.Campaign(ctx, key))
+		// real time: Java tries meanwhile: if it is late, the test notices less
 		time.Sleep(time.Second) // Java tries meanwhile
 		if !ours.leads(ctx) {
 			t.Error("Java has ended our term")
