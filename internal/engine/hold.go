@@ -150,7 +150,7 @@ func (h *hold) start(u *Use) {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
 	if h.term.passed > 0 {
-		h.lease.rowEnd = h.lease.end.Add(margin(h.ttl))
+		h.lease.rowEnd = h.lease.end.Add(Margin(h.ttl))
 	} else {
 		h.lease.end, h.lease.rowEnd = leaseEnd(h.acquired, h.ttl), h.acquired.Add(h.ttl)
 	}
@@ -503,10 +503,10 @@ func CheckTTL(ttl, least time.Duration) error {
 	return nil
 }
 
-// margin is how much earlier than its row a lease ends: a tenth of the time-to-live,
+// Margin is how much earlier than its row a lease ends: a tenth of the time-to-live,
 // within limits. It covers the drift between the two clocks, which are never compared,
 // and the time until a cancelled holder has noticed.
-func margin(ttl time.Duration) time.Duration {
+func Margin(ttl time.Duration) time.Duration {
 	return min(max(ttl/10, shortestMargin), longestMargin)
 }
 
@@ -514,5 +514,5 @@ func margin(ttl time.Duration) time.Duration {
 // It is counted on the monotonic clock from before the statement was sent, so it lies
 // before the end of the row however long the statement took.
 func leaseEnd(sent time.Time, ttl time.Duration) time.Time {
-	return sent.Add(ttl - margin(ttl))
+	return sent.Add(ttl - Margin(ttl))
 }

@@ -85,7 +85,7 @@ func (h *hold) isOverdue() bool {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
 	due := h.ttl/renewalsPerTTL + h.ttl/retriesPerTTL
-	return time.Until(h.lease.end) < h.ttl-margin(h.ttl)-due
+	return time.Until(h.lease.end) < h.ttl-Margin(h.ttl)-due
 }
 
 // renewOverdue renews h if that is overdue and its row is not pinned. It returns a moment later in

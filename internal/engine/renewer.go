@@ -106,7 +106,7 @@ func (r *renewer) run() {
 func (r *renewer) wake(sent time.Time, last part) time.Time {
 	each := r.ttl / renewalsPerTTL
 	due := sent.Add(each / time.Duration(last.of))
-	if third := last.rest.Add(each + margin(r.ttl) - r.ttl); !last.rest.IsZero() && third.Before(due) {
+	if third := last.rest.Add(each + Margin(r.ttl) - r.ttl); !last.rest.IsZero() && third.Before(due) {
 		due = third // the leases were not acquired, or renewed, one after the other
 	}
 	r.all.locks.mu.Lock()

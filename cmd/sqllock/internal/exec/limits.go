@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/sqllock/sqllock/internal/engine"
 )
 
 // limits are when the watchdog ends a command if exec does not do so itself, because it is stopped or
@@ -35,7 +37,7 @@ type term interface {
 // limitsOf returns the limits of a command under a lease. They lie between the end of the lease and
 // that of its row, so that exec normally acts first.
 func (x *execution) limitsOf(lease term) limits {
-	late := min(x.ttl/10, 500*time.Millisecond) / 2
+	late := engine.Margin(x.ttl) / 2
 	l, took := limitsAt(now(), lease, x.grace, late)
 	for try := 1; took > late/10 && try < limitTries; try++ {
 		l, took = limitsAt(now(), lease, x.grace, late)

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/engine"
 )
 
 // files completes FILE.
@@ -94,7 +95,7 @@ func (h held) printEnd(cmd *cobra.Command) error {
 		left = min(left, row.Left)
 	}
 	// As SQLLOCK_DEADLINE of exec: whole seconds, and earlier than the row ends.
-	end := began.Add(left - min(left/10, 500*time.Millisecond))
+	end := began.Add(left - engine.Margin(left))
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), end.UTC().Format(time.RFC3339))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
+	"github.com/sqllock/sqllock/internal/engine"
 )
 
 // A verdict says whether a promise was kept, and what shows it.
@@ -102,7 +103,7 @@ func guardVerdict(done, early, late event) verdict {
 
 // clocks judges by how much the clocks of the databases differ, and how far each has run from this host's.
 func (v *verification) clocks() verdict {
-	limit := min(v.ttl/10, 500*time.Millisecond) // the margin of a lease
+	limit := engine.Margin(v.ttl)
 	var apart, drift time.Duration
 	for _, n := range v.nodes {
 		from, to := n.clock[0], n.clock[1]
