@@ -19,35 +19,46 @@ type recipe struct {
 	server.Recipe
 
 	settings []string
+	database string // if the kind of server is another version of it
 }
 
 // postgres is Debian's, with PostgreSQL's own defaults: fsync, full_page_writes
 // and synchronous_commit are on.
-func postgres(ctx context.Context) (recipe, error) {
+func postgres(ctx context.Context, _ string) (recipe, error) {
 	r, err := server.DurablePostgres(ctx)
+	return recipeOfPostgres(r), err
+}
+
+// postgresNewest is PostgreSQL's newest major version, from Debian's packages, likewise.
+func postgresNewest(ctx context.Context, dir string) (recipe, error) {
+	r, err := server.DurablePostgresNewest(ctx, dir)
+	return recipeOfPostgres(r), err
+}
+
+func recipeOfPostgres(r server.Recipe) recipe {
 	settings := []string{"--max_connections=" + strconv.Itoa(many), "--shared_buffers=256MB", "--max_wal_size=4GB", "--checkpoint_timeout=30min"}
-	return recipe{r.With(settings...), settings}, err
+	return recipe{Recipe: r.With(settings...), settings: settings, database: Postgres}
 }
 
 // mariadb is Debian's, with MariaDB's own defaults: innodb_doublewrite is on and
 // innodb_flush_log_at_trx_commit 1.
-func mariadb(ctx context.Context) (recipe, error) {
+func mariadb(ctx context.Context, _ string) (recipe, error) {
 	r, err := server.DurableMariaDB(ctx)
 	settings := []string{"--max-connections=" + strconv.Itoa(many), "--innodb-buffer-pool-size=256M", "--skip-name-resolve"}
-	return recipe{r.With("--innodb-log-file-size=96M").With(settings...), settings}, err // the recipe's file is smaller than the default
+	return recipe{Recipe: r.With("--innodb-log-file-size=96M").With(settings...), settings: settings}, err // the recipe's file is smaller than the default
 }
 
 // oracleMySQL is Oracle's MySQL with its own defaults, a binary log among them that waits for the disk, too.
-func oracleMySQL(ctx context.Context) (recipe, error) {
+func oracleMySQL(ctx context.Context, _ string) (recipe, error) {
 	r, err := server.DurableOracleMySQL(ctx)
 	settings := []string{"--max-connections=" + strconv.Itoa(many), "--innodb-buffer-pool-size=256M", "--skip-name-resolve"}
-	return recipe{r.With(settings...), settings}, err
+	return recipe{Recipe: r.With(settings...), settings: settings}, err
 }
 
 // redis is Debian's. Without settings it has Redis's own defaults: a snapshot now and then, no log.
 // What was acknowledged since the last snapshot is lost in a crash.
-func redis(settings ...string) func(ctx context.Context) (recipe, error) {
-	return func(ctx context.Context) (recipe, error) {
+func redis(settings ...string) func(ctx context.Context, dir string) (recipe, error) {
+	return func(ctx context.Context, _ string) (recipe, error) {
 		err := server.Ensure(ctx, []string{"redis-server"}, "redis-server")
 		r := recipe{settings: settings}
 		r.Recipe = server.Recipe{
@@ -62,7 +73,7 @@ func redis(settings ...string) func(ctx context.Context) (recipe, error) {
 }
 
 // etcd is Debian's, with its own defaults: it waits for the disk at each commit.
-func etcd(ctx context.Context) (recipe, error) {
+func etcd(ctx context.Context, _ string) (recipe, error) {
 	err := server.Ensure(ctx, []string{"etcd"}, "etcd-server")
 	clients := func(port int) string { return fmt.Sprintf("http://127.0.0.1:%d", port) }
 	return recipe{Recipe: server.Recipe{

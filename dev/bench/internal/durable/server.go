@@ -5,6 +5,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -14,21 +15,22 @@ import (
 
 // The databases of a benchmark. The DSN of an embedded database is a directory.
 const (
-	Postgres    = "postgres"
-	MariaDB     = "mariadb"
-	OracleMySQL = "oracle-mysql"
-	Redis       = "redis"
-	RedisAlways = "redis-always" // waits for the disk, as the SQL servers do
-	SQLite      = "sqlite"
-	Files       = "files" // a directory
-	Etcd        = "etcd"  // one member; its DSN is the URL of its clients
+	Postgres       = "postgres"
+	PostgresNewest = "postgres-newest"
+	MariaDB        = "mariadb"
+	OracleMySQL    = "oracle-mysql"
+	Redis          = "redis"
+	RedisAlways    = "redis-always" // waits for the disk, as the SQL servers do
+	SQLite         = "sqlite"
+	Files          = "files" // a directory
+	Etcd           = "etcd"  // one member; its DSN is the URL of its clients
 )
 
 // A Server is a running server.
 type Server struct {
 	*server.Server
 
-	Kind string
+	Kind string // one of the databases
 	// Settings are the differences from the server's defaults.
 	Settings []string
 }
@@ -39,18 +41,19 @@ func (s *Server) DSN(address string) string {
 }
 
 // recipes find the programs, and install what is missing.
-var recipes = map[string]func(ctx context.Context) (recipe, error){
-	Postgres:    postgres,
-	MariaDB:     mariadb,
-	OracleMySQL: oracleMySQL,
-	Redis:       redis(),
-	RedisAlways: redis("--appendonly", "yes", "--appendfsync", "always"),
-	Etcd:        etcd,
+var recipes = map[string]func(ctx context.Context, dir string) (recipe, error){
+	Postgres:       postgres,
+	PostgresNewest: postgresNewest,
+	MariaDB:        mariadb,
+	OracleMySQL:    oracleMySQL,
+	Redis:          redis(),
+	RedisAlways:    redis("--appendonly", "yes", "--appendfsync", "always"),
+	Etcd:           etcd,
 }
 
 // Start starts a kind of server with its data in dir. It installs missing programs.
 func Start(ctx context.Context, kind, dir string) (*Server, error) {
-	r, err := recipes[kind](ctx)
+	r, err := recipes[kind](ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", kind, err)
 	}
@@ -59,5 +62,5 @@ func Start(ctx context.Context, kind, dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Server: started, Kind: kind, Settings: r.settings}, nil
+	return &Server{Server: started, Kind: cmp.Or(r.database, kind), Settings: r.settings}, nil
 }

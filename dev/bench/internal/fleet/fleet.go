@@ -39,7 +39,10 @@ var fleets = []fleet{
 }
 
 // options are those of all fleets.
-type options struct{ ttl, measured, sustained time.Duration }
+type options struct {
+	ttl, measured, sustained time.Duration
+	snapshot                 bool
+}
 
 // Run measures the fleets on servers that it starts, and prints a table. It fails if a lease was lost.
 func Run(ctx context.Context, arguments []string) (err error) {
@@ -48,7 +51,8 @@ func Run(ctx context.Context, arguments []string) (err error) {
 	set.DurationVar(&o.ttl, "ttl", 10*time.Second, "the time-to-live of the leases")
 	set.DurationVar(&o.measured, "for", 30*time.Second, "how long to measure each fleet")
 	set.DurationVar(&o.sustained, "sustained", 0, "how long to measure 64 workers on few and on many keys, instead of fleets")
-	kinds := set.String("on", "postgres,mariadb", "the servers")
+	set.BoolVar(&o.snapshot, "snapshot", false, "with -sustained: a transaction that began after the first minute keeps an old snapshot (PostgreSQL)")
+	kinds := set.String("on", "postgres,mariadb", "the servers; also postgres-newest")
 	only := set.String("only", "", "fleets whose names contain this")
 	if err := set.Parse(arguments); err != nil {
 		return err
@@ -71,8 +75,7 @@ func runOn(ctx context.Context, kind, dir, only string, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, started.Stop()) }()
 	if o.sustained > 0 {
-		fmt.Printf("\n%s, %d workers\n\n| keys | minute | pairs/s | table and indexes, MB |\n|--:|--:|--:|--:|\n", kind, workers)
-		return errors.Join(sustained(ctx, started, 100, o), sustained(ctx, started, 1_000_000, o))
+		return sustain(ctx, kind, started, o)
 	}
 	fmt.Printf("\n%s, time-to-live %v\n\n| fleet | rows read/s | a lease and beat | WAL kB/s | CPU of the server | beats | slowest | mean | failed | lost |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n", kind, o.ttl)
 	for _, f := range fleets {
@@ -106,7 +109,15 @@ func (b *beats) observers() []*observe.Observer {
 func (b *beats) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.n, b.failed, b.slowest, b.took = 0, 0, 0, 0
+	b.resetLocked()
+}
+
+func (b *beats) resetLocked() { b.n, b.failed, b.slowest, b.took = 0, 0, 0, 0 }
+
+// timesLocked returns the mean and the longest time of a beat.
+func (b *beats) timesLocked() (mean, slowest time.Duration) {
+	const unit = 100 * time.Microsecond
+	return (b.took / time.Duration(max(1, b.n))).Round(unit), b.slowest.Round(unit)
 }
 
 // atOnce is how many leases are acquired, and registries closed, at a time.
@@ -157,12 +168,7 @@ func (f fleet) measure(ctx context.Context, s *durable.Server, o options) (err e
 	after, err := gauge.read(ctx)
 	stop()
 	waiters.Wait()
-	lost := 0
-	for _, lease := range leases {
-		if lease.Context().Err() != nil {
-			lost++
-		}
-	}
+	lost := lostOf(leases)
 	seen.report(f, before, after, len(leases), lost, o)
 	if lost > 0 {
 		err = errors.Join(err, fmt.Errorf("%s: %w: %d", f.name, errLost, lost))
@@ -175,9 +181,10 @@ func (b *beats) report(f fleet, before, after reading, leases, lost int, o optio
 	defer b.mu.Unlock()
 	seconds := after.at.Sub(before.at).Seconds()
 	rows := float64(after.rows-before.rows) / seconds
+	mean, slowest := b.timesLocked()
 	fmt.Printf("| %s | %.0f | %.1f | %.0f | %.1f %% | %d | %v | %v | %d | %d |\n", f.name, rows, rows*(o.ttl/3).Seconds()/float64(leases),
 		float64(after.wal-before.wal)/seconds/1000, (after.cpu-before.cpu).Seconds()/seconds*100,
-		b.n, b.slowest.Round(100*time.Microsecond), (b.took / time.Duration(max(1, b.n))).Round(100*time.Microsecond), b.failed, lost)
+		b.n, slowest, mean, b.failed, lost)
 }
 
 func key(i int) string { return fmt.Sprintf("fleet-%d", i) }

@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -82,6 +84,18 @@ func (g *gauge) read(ctx context.Context) (r reading, err error) {
 		return r, err
 	}
 	return r, g.db.GetContext(ctx, &r.wal, g.texts.wal)
+}
+
+// keepSnapshot begins a transaction of PostgreSQL whose snapshot keeps dead rows until release is called.
+func (g *gauge) keepSnapshot(ctx context.Context) (release func() error, err error) {
+	tx, err := g.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		return nil, err
+	}
+	if _, err = tx.ExecContext(ctx, g.texts.size); err != nil {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return tx.Rollback, nil
 }
 
 func (g *gauge) close() error { return g.db.Close() }

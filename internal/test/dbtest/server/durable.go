@@ -18,6 +18,12 @@ func DurablePostgres(ctx context.Context) (Recipe, error) {
 	return recipe.With(durablePostgres...), err
 }
 
+// DurablePostgresNewest is the recipe of [StartPostgresNewest], with the data in dir, for such a server.
+func DurablePostgresNewest(ctx context.Context, dir string) (Recipe, error) {
+	recipe, err := postgresOf(ctx, dir, newestSuite, newestVersion)
+	return recipe.With(durablePostgres...), err
+}
+
 // DurableMariaDB is the recipe of [StartMariaDB] for a server that loses no committed transaction.
 func DurableMariaDB(ctx context.Context) (Recipe, error) {
 	recipe, err := mariadbHere(ctx)

@@ -9,13 +9,14 @@ import (
 	"runtime"
 )
 
-// newestVersion is PostgreSQL's newest major version, betaVersion the one that has betas and release candidates now.
-const newestVersion, betaVersion = "18", "19"
+// newestVersion is PostgreSQL's newest major version, of Debian's suite newestSuite; betaVersion is the one that has
+// betas and release candidates now.
+const newestVersion, newestSuite, betaVersion = "18", "sid", "19"
 
 // StartPostgresNewest starts a PostgreSQL of the newest major version, whose last minor version is downloaded once
 // from Debian's suite sid into the user's cache. Otherwise it is like [StartPostgres].
 func StartPostgresNewest(ctx context.Context, dir string) (*Server, error) {
-	return startPostgresOf(ctx, dir, PostgresNewest, "sid", newestVersion)
+	return startPostgresOf(ctx, dir, PostgresNewest, newestSuite, newestVersion)
 }
 
 // StartPostgresBeta starts a beta or a release candidate of PostgreSQL's next major version, from Debian's suite
@@ -25,17 +26,23 @@ func StartPostgresBeta(ctx context.Context, dir string) (*Server, error) {
 }
 
 func startPostgresOf(ctx context.Context, dir, name, suites, version string) (*Server, error) {
+	recipe, err := postgresOf(ctx, dir, suites, version)
+	if err != nil {
+		return nil, err
+	}
+	recipe.Name = name
+	return Start(ctx, recipe, dir)
+}
+
+// postgresOf is the recipe for a PostgreSQL of Debian's suites, whose data will be in dir.
+func postgresOf(ctx context.Context, dir, suites, version string) (Recipe, error) {
 	bin := "usr/lib/postgresql/" + version + "/bin/"
 	root, err := fromDebian(ctx, suites, bin+"postgres "+bin+"initdb", "postgresql-"+version)
 	if err != nil {
-		return nil, fmt.Errorf("find PostgreSQL %s: %w", version, err)
+		return Recipe{}, fmt.Errorf("find PostgreSQL %s: %w", version, err)
 	}
-	if root, err = reachable(dir, root); err != nil {
-		return nil, err
-	}
-	started := postgres(filepath.Join(root, bin))
-	started.Name = name
-	return Start(ctx, started, dir)
+	root, err = reachable(dir, root)
+	return postgres(filepath.Join(root, bin)), err
 }
 
 // reachable returns a directory of programs, or a copy of it in a server's directory if the server runs in an account
