@@ -1,6 +1,6 @@
 // Package clientid makes the values of the column CLIENT_ID, and takes them apart: the client id, a dash and the number
-// of the acquisition, in eleven hexadecimal digits. In a row that stays for the rest of a minimum hold, a mark stands in
-// place of the first digit. A CLIENT_ID is called a holder elsewhere.
+// of the acquisition, in eleven hexadecimal digits. In a row that a release leaves, for the rest of a minimum hold or, expired,
+// because its key is busy, a mark stands in place of the first digit. A CLIENT_ID is called a holder elsewhere.
 package clientid
 
 import (

@@ -349,7 +349,7 @@ func (h *hold) leaveRow() {
 
 // finish ends h: it ends the contexts of its uses, lets the next caller of this process in, and reports the
 // end, with the error of the release. It returns false if h was over already.
-func (h *hold) finish(why observe.EndReason, released error) bool {
+func (h *hold) finish(why observe.EndReason, releaseErr error) bool {
 	uses, ended, cause := h.endLease(why)
 	if !ended {
 		return false
@@ -363,15 +363,15 @@ func (h *hold) finish(why observe.EndReason, released error) bool {
 	h.releaseMutexes()
 	h.locks.removeHold(h)
 	if h.observed != nil {
-		h.reportEnd(why, released)
+		h.reportEnd(why, releaseErr)
 	}
 	return true
 }
 
 // reportEnd tells the observers why h, which is over, has ended.
-func (h *hold) reportEnd(why observe.EndReason, released error) {
+func (h *hold) reportEnd(why observe.EndReason, releaseErr error) {
 	h.observed.ReportEnd(observe.LeaseEnd{
-		Key: h.key, Holder: h.term.holder, Token: h.term.token, Reason: why, Err: cmp.Or(h.lost(), released),
+		Key: h.key, Holder: h.term.holder, Token: h.term.token, Reason: why, Err: cmp.Or(h.lost(), releaseErr),
 		Held: time.Since(h.acquired), Left: max(0, time.Until(h.lease.deadline())), AutoRenew: h.autoRenew,
 	})
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/sqllock/sqllock/observe"
 )
 
+// What is said of a loss. It is noticed by [hold.endIfExpired], background.endTaken, a renewal, a guard or Unlock, which all call
+// [hold.finish].
+
 // lost returns why h was lost, or closed: an error of failure.ErrLockLost or ErrClosed. It is nil while h lasts, and after it
 // was released or handed over.
 func (h *hold) lost() error {

@@ -46,7 +46,7 @@ type step int
 
 const (
 	queueing step = iota // at its keys, behind other callers of this process
-	reading              // the row, if that may be taken: a refused attempt costs more; else it may step back
+	reading              // the row, where a refused attempt would cost more; else it may step back
 	trying               // to acquire the row, which is free or of which nothing is known
 	polling              // the row, which is taken
 )
@@ -79,7 +79,7 @@ func (w *waiter) acquire(ctx context.Context) (seen locktable.Row, err error) {
 			}
 			next = reading
 		case reading:
-			if seen, err, next = (locktable.Row{}), nil, trying; !w.mayBeTaken() {
+			if seen, err, next = (locktable.Row{}), nil, trying; !w.readsFirst() {
 				continue
 			}
 			if seen, err = w.readRow(ctx); !w.isFree(seen) {
@@ -220,7 +220,7 @@ func (w *waiter) replaceHolder() {
 	w.locks.sweepLater()
 }
 
-// mayBeTaken reports whether the row is to be read before an attempt. A refused attempt costs more round trips than a read,
+// readsFirst reports whether the row is to be read before an attempt. A refused attempt costs more round trips than a read,
 // and locks the row until its transaction ends: processes that try again and again would have it locked most of the time, and
 // its holder has to renew it. So the row is read first
 //
@@ -228,7 +228,7 @@ func (w *waiter) replaceHolder() {
 //   - if this process would step back for others, which may have the lock by now;
 //   - before a single try on MariaDB, where a refused attempt locks the row for two statements and the end of the
 //     transaction, so that a few dozen processes suffice.
-func (w *waiter) mayBeTaken() bool {
+func (w *waiter) readsFirst() bool {
 	now := time.Since(w.locks.began)
 	for _, l := range w.hold.locals {
 		if int64(now) < l.takenUntil.Load() {

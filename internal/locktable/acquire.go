@@ -39,7 +39,7 @@ type acquisitions struct {
 
 	sender    *sender
 	plain     batched[Result]
-	taking    batched[Result] // rows that are parked
+	unparking batched[Result] // rows that are parked
 	parked    *parked
 	leftovers *leftovers
 	reads     *reads
@@ -147,7 +147,7 @@ func (a *acquisitions) attemptUnparked(ctx context.Context, c *Claim, holder str
 func (a *acquisitions) attempt(ctx context.Context, c *Claim) (o batch.Outcome[Result], err error) {
 	verb := &a.plain
 	if c.Parked {
-		verb = &a.taking
+		verb = &a.unparking
 	}
 	for r := (dbcall.Retry{Policy: acquiring, Server: a.server, Began: time.Now()}); ; {
 		sent := time.Now()

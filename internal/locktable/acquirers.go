@@ -15,7 +15,7 @@ const serializable = "serializable"
 // distrustFor is how long acquirers are not used after one was not what it should be.
 const distrustFor = time.Minute
 
-// acquirers are sessions that are SERIALIZABLE by themselves: one statement is then a serializable transaction,
+// acquirers are sessions for acquisitions, SERIALIZABLE by themselves: one statement is then a serializable transaction,
 // without the round trips of BEGIN and COMMIT.
 //
 // It is not taken for granted that they are. Another program may reset a session, and a pooler may have ignored the

@@ -10,7 +10,7 @@ import (
 	"github.com/sqllock/sqllock/internal/stmt"
 )
 
-// Keep leaves the row to expire after d: it carries another holder then, so that nothing that
+// Keep leaves the row for a minimum hold, to expire after d: it carries another holder then, so that nothing that
 // the claim's holder has sent before can shorten or lengthen it. [clientid.IsKept] tells that holder.
 // Keep returns false if the row is not held. TTL is that of the clients that will judge the row,
 // which matters in the four-column layout.

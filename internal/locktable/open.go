@@ -167,12 +167,12 @@ func (t *Table) makeBatched(batching bool) {
 		timeout: timeout,
 	}
 	a, r := t.Acquisitions, t.Releases
-	a.plain, a.taking, r.deletes, r.parks = acquires, acquires, releases, releases
-	a.plain.blocked, a.taking.blocked = new(expiring.Map[string, struct{}]), new(expiring.Map[string, struct{}])
+	a.plain, a.unparking, r.deletes, r.parks = acquires, acquires, releases, releases
+	a.plain.blocked, a.unparking.blocked = new(expiring.Map[string, struct{}]), new(expiring.Map[string, struct{}])
 	r.parks.one, r.parks.many = r.parkOne, r.parkMany
 	if batching {
 		a.plain.makeBatcher(&t.keepsValues)
-		a.taking.makeBatcher(&t.keepsValues)
+		a.unparking.makeBatcher(&t.keepsValues)
 		r.deletes.makeBatcher(&t.keepsValues)
 		r.parks.makeBatcher(&t.keepsValues)
 		t.Reads.first = dbcall.NewLimiter(maxAlone)

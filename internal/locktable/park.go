@@ -16,7 +16,7 @@ import (
 // versions of rows, an INSERT reads all versions of its key since then, twice. The change of a row that is there finds
 // the newest version at once, and is mostly written beside it, into no index.
 //
-// Park and Take promise what Delete and Acquire do: any process may take over a row that it finds expired. A process
+// The statements Park and Take promise what Delete and Acquire do: any process may take over a row that it finds expired. A process
 // that expects a parked row and finds none, or one that another process has changed, goes on as if none had been
 // parked. It deletes its parked rows that it has not used for a while: see [leftovers.DeleteParked].
 

@@ -116,7 +116,7 @@ type Poller struct {
 // ShortestPoll is the shortest pause before a poll of a waiter that asks for none, if that may be longer.
 func ShortestPoll(longest time.Duration) time.Duration { return max(25*time.Millisecond, longest/4) }
 
-// A Pace says how often a waiter polls.
+// A Pace says how often a waiter polls. The engine chooses it, by what it knows of rivals and of the holder; a Poller only bounds it.
 type Pace struct {
 	// Longest is the longest pause before a poll.
 	Longest time.Duration

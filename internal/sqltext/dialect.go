@@ -6,7 +6,8 @@
 // microseconds"). [Dialect.Statements] assembles the statements from them. Each
 // statement is written once for all databases, unless they really differ.
 //
-// Applications name a database by a value of package dialect. [Of] returns its [Dialect].
+// Applications name a database by a value of package dialect. [Of] returns its [Dialect]. README.md beside this file lists the steps
+// to support another database.
 //
 // # Parameters
 //
