@@ -53,7 +53,9 @@ func TestSettings(t *testing.T) {
 			dbtest.MySQL, mysqldriver.Parse,
 			map[string]string{"SELECT @@innodb_lock_wait_timeout": "1", "SELECT @@idle_transaction_timeout": "10"},
 			map[string]string{"innodb_lock_wait_timeout": "3", "charset": "gbk", "AutoCommit": "0"},
-			map[string]string{"SELECT @@innodb_lock_wait_timeout": "3", "SELECT @@autocommit": "1", "SELECT @@character_set_client": "utf8mb4"},
+			map[string]string{
+				"SELECT @@innodb_lock_wait_timeout": "3", "SELECT @@idle_transaction_timeout": "10", "SELECT @@autocommit": "1", "SELECT @@character_set_client": "utf8mb4",
+			},
 		},
 		"MariaDB's newest": {
 			dbtest.MariaDBNewest, mysqldriver.Parse,

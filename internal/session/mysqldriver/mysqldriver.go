@@ -297,26 +297,26 @@ func complete(parameters map[string]string) {
 			delete(parameters, name)
 		}
 	}
-	parameters["autocommit"] = "1"
 	for name, value := range defaults {
 		if !sets(parameters, name) {
 			parameters[name] = value
 		}
 	}
-	const wait = "innodb_lock_wait_timeout"
-	if sets(parameters, wait) {
-		return
+	if !sets(parameters, rowWait) {
+		parameters[rowWait] = "1"
 	}
-	value := "1"
+	parameters["autocommit"] = "1"
 	// The other assignments follow in comments, which only one kind of server reads.
 	if !sets(parameters, "idle_transaction_timeout") {
-		value += " /*M!100600 , idle_transaction_timeout = 10 */"
+		parameters["autocommit"] += " /*M!100600 , idle_transaction_timeout = 10 */"
 	}
 	if !sets(parameters, "wait_timeout") {
-		value += " /*!80000 , wait_timeout = 60 */"
+		parameters["autocommit"] += " /*!80000 , wait_timeout = 60 */"
 	}
-	parameters[wait] = value
 }
+
+// rowWait is the variable that limits the wait for a row.
+const rowWait = "innodb_lock_wait_timeout"
 
 // defaults are those of the server, whatever a DBA has set for all sessions: a limit leaves rows out of
 // statements about several, and sql_safe_updates refuses some of them. Vitess reads a limit as a signed number.

@@ -3,7 +3,9 @@ package mysqldriver
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,8 +28,26 @@ func TestAutocommit(t *testing.T) {
 	} {
 		parameters := map[string]string{name: "0"}
 		complete(parameters)
-		if _, kept := parameters[name]; parameters["autocommit"] != "1" || kept == same && name != "autocommit" {
+		if _, kept := parameters[name]; !strings.HasPrefix(parameters["autocommit"], "1 ") || kept == same && name != "autocommit" {
 			t.Errorf("%s: %v", name, parameters)
+		}
+	}
+}
+
+// A server notices a client that is gone whatever else the DSN sets, as docs/pool.md says, and the DSN's own limit stays.
+func TestIdleLimits(t *testing.T) {
+	t.Parallel()
+	const mariaDB, oracle = "idle_transaction_timeout = 10", "wait_timeout = 60"
+	for parameter, want := range map[string][2]bool{
+		"sort_buffer_size": {true, true}, rowWait: {true, true}, "idle_transaction_timeout": {false, true}, "WAIT_TIMEOUT": {true, false},
+	} {
+		config := mysql.NewConfig()
+		config.Params = map[string]string{parameter: "33"}
+		check.Value(connectorOf(config, session.Settings{}))(t)
+		check.Equal(t, parameter, config.Params[parameter], "33")
+		set := strings.Join(slices.Collect(maps.Values(config.Params)), ", ")
+		if got := [2]bool{strings.Contains(set, mariaDB), strings.Contains(set, oracle)}; got != want {
+			t.Errorf("with %s of the DSN: %s", parameter, set)
 		}
 	}
 }
