@@ -19,13 +19,19 @@ type session interface {
 	driver.SessionResetter
 }
 
-// A conn is a connection of a pool that Open makes. It leaves the pool when it is old, and its successor is connected: see
-// [rotation]. It prepares statements where the driver does not: see [preparer]. It is used by one goroutine at a time.
+// A conn is a connection of a pool that Open makes. When its session is old, it goes on with another one: see [rotation].
+// It is used by one goroutine at a time.
 type conn struct {
+	*life
+
+	rotation *rotation
+}
+
+// A life is a session of a conn, with what is known of it. It prepares statements where the driver does not: see [preparer].
+type life struct {
 	session
 	preparer
 
-	rotation     *rotation
 	since        time.Time
 	unreplicated atomic.Bool
 }
@@ -65,18 +71,21 @@ func (c *conn) ResetSession(ctx context.Context) error {
 
 // noteNotice gets the name of the server's function that sent a notice. Unlike the text it is not translated, and the
 // warning has no code of its own.
-func (c *conn) noteNotice(routine string) {
+func (l *life) noteNotice(routine string) {
 	if routine == "SyncRepWaitForLSN" {
-		c.unreplicated.Store(true)
+		l.unreplicated.Store(true)
 	}
 }
 
 // Unreplicated reports whether the server has stopped waiting for its synchronous standby since the last call:
 // package transaction asks.
-func (c *conn) Unreplicated() bool { return c.unreplicated.Swap(false) }
+func (l *life) Unreplicated() bool { return l.unreplicated.Swap(false) }
 
-// IsValid implements driver.Validator.
+// IsValid implements driver.Validator. The pool calls it when it gets the connection back.
 func (c *conn) IsValid() bool {
-	v, ok := c.session.(driver.Validator)
-	return (!ok || v.IsValid()) && !c.rotation.replaces(c)
+	if v, ok := c.session.(driver.Validator); ok && !v.IsValid() {
+		return false
+	}
+	c.rotation.renew(c)
+	return true
 }

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// connectionLife is how long a connection is used. A proxy, a name or a switchover may have led it to a server
+	// connectionLife is how long a session is used. A proxy, a name or a switchover may have led it to a server
 	// that is no longer the right one.
 	connectionLife = 5 * time.Minute
 	// successorPause is the time between attempts to connect a successor.
@@ -19,12 +19,12 @@ const (
 	successorPing = time.Second
 )
 
-// A rotation is the connector of a pool. It replaces old connections, but never closes a healthy one before its
+// A rotation is the connector of a pool. It replaces old sessions, but never closes a healthy one before its
 // successor is connected: others may have used up the server's limit, and all leases would be lost.
 // (SetConnMaxLifetime of database/sql closes first.)
 //
-// The successor is connected in the background, and waits for an old connection to be given back to the pool. That
-// one is closed then, and the pool gets the successor when it next needs a connection.
+// The successor is connected in the background. The next connection with an old session that is given back to the pool
+// goes on with it, whichever connections the pool gives out next, and the old session is closed.
 type rotation struct {
 	driver.Connector
 
@@ -37,8 +37,7 @@ type rotation struct {
 	running    sync.WaitGroup
 
 	mu         sync.Mutex
-	successor  *conn
-	taken      bool // an old connection has been closed for it
+	successor  *life
 	connecting bool
 	tried      time.Time
 }
@@ -55,12 +54,8 @@ func (t Target) rotate(c driver.Connector, s Settings) *rotation {
 
 // Connect implements driver.Connector.
 func (r *rotation) Connect(ctx context.Context) (driver.Conn, error) {
-	r.mu.Lock()
-	next := r.successor
-	r.successor, r.taken = nil, false
-	r.mu.Unlock()
-	if next != nil {
-		return next, nil
+	if next := r.takeSuccessor(); next != nil {
+		return &conn{next, r}, nil
 	}
 	return r.connect(ctx)
 }
@@ -74,44 +69,53 @@ func (r *rotation) connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return inner, nil
 	}
-	c := &conn{session: s, preparer: r.preparer, rotation: r, since: time.Now()}
+	l := &life{session: s, preparer: r.preparer, since: time.Now()}
 	if r.onNotice != nil {
-		r.onNotice(inner, c.noteNotice)
+		r.onNotice(inner, l.noteNotice)
 	}
-	return c, nil
+	return &conn{l, r}, nil
 }
 
-// replaces reports whether c is to be closed because it is old. If it has no successor, one is made.
-func (r *rotation) replaces(c *conn) bool {
+// renew gives c the successor if its session is old. If there is no successor, one is connected.
+func (r *rotation) renew(c *conn) {
 	if time.Since(c.since) < connectionLife {
-		return false
+		return
+	}
+	if next := r.takeSuccessor(); next != nil {
+		old := c.life
+		c.life = next
+		_ = old.Close()
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.successor != nil && !r.taken {
-		if r.successor.isThere(r.background) {
-			r.taken = true
-			return true
-		}
-		broken := r.successor
-		r.successor = nil
-		r.running.Go(func() { _ = broken.Close() })
-	}
 	if r.successor == nil && !r.connecting && time.Since(r.tried) >= successorPause && r.background.Err() == nil {
 		r.connecting, r.tried = true, time.Now()
 		r.running.Go(r.connectSuccessor)
 	}
-	return false
 }
 
-// isThere reports whether a connection that waits has not been closed.
-func (c *conn) isThere(ctx context.Context) bool {
-	if time.Since(c.since) < successorIdle {
+// takeSuccessor returns the successor, or nil if there is none, or it is not there any more.
+func (r *rotation) takeSuccessor() *life {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := r.successor
+	r.successor = nil
+	if next != nil && !next.isThere(r.background) {
+		r.running.Go(func() { _ = next.Close() })
+		return nil
+	}
+	return next
+}
+
+// isThere reports whether a session that waits has not been closed.
+func (l *life) isThere(ctx context.Context) bool {
+	if time.Since(l.since) < successorIdle {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, successorPing)
 	defer cancel()
-	return c.Ping(ctx) == nil
+	return l.Ping(ctx) == nil
 }
 
 func (r *rotation) connectSuccessor() {
@@ -122,7 +126,7 @@ func (r *rotation) connectSuccessor() {
 	defer r.mu.Unlock()
 	r.connecting = false
 	if next, ok := made.(*conn); ok {
-		r.successor, r.taken = next, false
+		r.successor = next.life
 	}
 }
 
@@ -134,8 +138,10 @@ func (r *rotation) Close() error {
 	r.running.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.successor == nil {
+	last := r.successor
+	r.successor = nil // a connection may still be given back
+	if last == nil {
 		return nil
 	}
-	return r.successor.Close()
+	return last.Close()
 }

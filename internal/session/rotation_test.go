@@ -18,6 +18,7 @@ import (
 type limited struct {
 	full         atomic.Bool
 	open, opened atomic.Int64
+	last         *healthy
 }
 
 var errFull = errors.New("too many connections")
@@ -28,7 +29,8 @@ func (l *limited) Connect(context.Context) (driver.Conn, error) {
 	}
 	l.open.Add(1)
 	l.opened.Add(1)
-	return &healthy{server: l}, nil
+	l.last = &healthy{server: l}
+	return l.last, nil
 }
 
 func (*limited) Driver() driver.Driver { return nil }
@@ -100,6 +102,50 @@ func TestRotation(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRotationOfSpareConnections has more connections than are needed: the pool gives out the one that it got back last, so
+// that the others wait for ever.
+func TestRotationOfSpareConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := new(limited)
+		target := session.Target{Dialect: dialect.Postgres(), Connector: func(string, session.Settings) (driver.Connector, error) { return server, nil }}
+		pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 4}))(t)
+		a, b := check.Value(pools.DB.Conn(t.Context()))(t), check.Value(pools.DB.Conn(t.Context()))(t)
+		must(t, errors.Join(a.Close(), b.Close()))
+		for range 3600 {
+			must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "renew")))
+			time.Sleep(time.Second)
+		}
+		if opened := server.opened.Load(); opened < 10 || opened > 14 {
+			t.Errorf("%d connections were opened within an hour", opened)
+		}
+		check.Equal(t, "connections are open", server.open.Load(), 2)
+		must(t, pools.Close())
+		check.Equal(t, "connections are open in the end", server.open.Load(), 0)
+	})
+}
+
+// TestRotationToASuccessorThatIsGone has the server close a successor that waits for long.
+func TestRotationToASuccessorThatIsGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := new(limited)
+		target := session.Target{Dialect: dialect.Postgres(), Connector: func(string, session.Settings) (driver.Connector, error) { return server, nil }}
+		pools := check.Value(target.Connect(t.Context(), session.Need{Connections: 4}))(t)
+		use := func() { must(t, check.ErrorOf(pools.DB.ExecContext(t.Context(), "renew"))) }
+		time.Sleep(time.Hour)
+		use() // begins to connect a successor
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		server.last.gone = true
+		a := check.Value(pools.DB.Conn(t.Context()))(t)
+		b := check.Value(pools.DB.Conn(t.Context()))(t) // the pool has no other connection
+		check.Is(t, check.ErrorOf(b.ExecContext(t.Context(), "renew")), nil)
+		must(t, errors.Join(a.Close(), b.Close(), pools.Close()))
+		check.Equal(t, "connections are open in the end", server.open.Load(), 0)
+	})
 }
 
 // As many connections stay as there were, if only one successor can be connected at a time.
