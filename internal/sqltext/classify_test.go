@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"syscall"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -14,6 +13,7 @@ import (
 	"github.com/lib/pq"
 
 	"github.com/sqllock/sqllock/internal/sqltext"
+	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/testmain"
 )
 
@@ -34,6 +34,19 @@ type cgoError struct{ Code cgoNumber }
 type cgoNumber int
 
 func (e cgoError) Error() string { return "database is locked" }
+
+// resetError returns the system's error of a connection that the other end has reset. Each system has another one.
+func resetError(t *testing.T) error {
+	t.Helper()
+	listener := check.Value(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
+	defer listener.Close()
+	client := check.Value(new(net.Dialer).DialContext(t.Context(), "tcp", listener.Addr().String()))(t)
+	defer client.Close()
+	server := check.Value(listener.Accept())(t)
+	check.Must(t, server.(*net.TCPConn).SetLinger(0)) //nolint:forcetypeassert // it is of a TCP listener
+	check.Must(t, server.Close())
+	return check.ErrorOf(client.Read(make([]byte, 1)))
+}
 
 func TestClassify(t *testing.T) {
 	t.Parallel()
@@ -78,7 +91,7 @@ func TestClassify(t *testing.T) {
 		{my, errors.New("a trigger says: bad connection"), sqltext.Unknown},
 		{pg, errors.New("pq: unexpected Parse response 'D'"), sqltext.Closed},
 		{pg, fmt.Errorf("failed to connect: %w", io.EOF), sqltext.Closed},
-		{my, &net.OpError{Op: "read", Err: syscall.ECONNRESET}, sqltext.Closed},
+		{my, resetError(t), sqltext.Closed},
 		{my, &mysql.MySQLError{Number: 1927}, sqltext.Closed},
 		{my, &mysql.MySQLError{Number: 1213}, sqltext.Transient},
 		{my, &mysql.MySQLError{Number: 1205}, sqltext.Blocked},

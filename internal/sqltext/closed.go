@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
-	"syscall"
 )
 
 // classOfOther returns the class of an error that did not come from the server.
@@ -31,9 +31,7 @@ func classOfSchema(err error) Class {
 
 // isClosed reports whether the network or the driver says that the connection was closed.
 func isClosed(err error) bool {
-	for _, closed := range []error{
-		driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE,
-	} {
+	for _, closed := range slices.Concat([]error{driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed}, closedBySystem) {
 		if errors.Is(err, closed) {
 			return true
 		}
