@@ -110,6 +110,8 @@ func (w *waiter) pollInTurn(ctx context.Context) (seen locktable.Row, err error)
 	h := w.hold
 	claim := h.claim()
 	claim.LockKey, claim.More = w.queueKey(), nil
+	var holder string
+	var since time.Time // when it was first seen
 	for {
 		if err := w.takeTurn(ctx); err != nil || w.ticket.unordered {
 			return seen, err
@@ -126,16 +128,21 @@ func (w *waiter) pollInTurn(ctx context.Context) (seen locktable.Row, err error)
 		}
 		w.recordRow(seen)
 		_ = w.locks.table.Names.Process(ctx, seen) // it is known when ctx has ended
-		woken, err := w.sleepInTurn(ctx, w.turnPause(seen, time.Since(sent)))
+		if seen.Holder != holder {
+			holder, since = seen.Holder, sent
+		}
+		woken, err := w.sleepInTurn(ctx, w.turnPause(seen, time.Since(since), time.Since(sent)))
 		if woken || err != nil {
 			return seen, err
 		}
 	}
 }
 
-// turnPause returns how long to wait before the row is read again. took is how long the last poll took.
-func (w *waiter) turnPause(seen locktable.Row, took time.Duration) time.Duration {
-	pause := min(w.locks.idle, max(shortestTurnPoll, took*turnPollShare, seen.Age/heldShare))
+// turnPause returns how long to wait before the row is read again. seenFor is for how long its holder has been seen, took how
+// long the last poll took. A row's age alone does not tell for how long it has been held: over four columns a renewal makes
+// it young again, and CREATED_DATE may lie ahead, as in a minimum hold or of another program's clock.
+func (w *waiter) turnPause(seen locktable.Row, seenFor, took time.Duration) time.Duration {
+	pause := min(w.locks.idle, max(shortestTurnPoll, took*turnPollShare, max(seen.Age, seenFor)/heldShare))
 	if w.locks.waker != nil {
 		pause = w.locks.idle
 	}

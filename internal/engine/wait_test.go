@@ -68,3 +68,23 @@ func TestPace(t *testing.T) {
 		}
 	})
 }
+
+// A caller with the turn polls less often the longer the lock is held, whatever the row says of its age: over four columns a
+// renewal makes it young again, and that of a minimum hold lies ahead.
+func TestTurnPause(t *testing.T) {
+	t.Parallel()
+	const idle = 100 * time.Millisecond
+	w := waiter{locks: &Locks{idle: idle}}
+	for _, test := range []struct{ age, seenFor, want time.Duration }{
+		{0, 0, shortestTurnPoll},
+		{160 * time.Millisecond, 0, 10 * time.Millisecond},
+		{time.Hour, 0, idle},
+		{time.Millisecond, time.Minute, idle},
+		{-time.Hour, 160 * time.Millisecond, 10 * time.Millisecond},
+		{-time.Hour, time.Minute, idle},
+	} {
+		if pause := w.turnPause(locktable.Row{Age: test.age, Left: time.Hour}, test.seenFor, time.Microsecond); pause != test.want {
+			t.Errorf("%+v: %v", test, pause)
+		}
+	}
+}
