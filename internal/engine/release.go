@@ -80,9 +80,10 @@ func (h *hold) unlock(u *Use) error {
 	if h.locks.handOff && ctx.by.IsZero() && h.mayBeHandedOver() && h.handOver(ctx) {
 		return nil
 	}
-	released, err := h.releaseRow(ctx)
+	stays := time.Until(h.lease.minHoldEnd())
+	released, err := h.releaseRow(ctx, stays)
 	for _, l := range h.locals {
-		if h.lease.keep > 0 {
+		if stays > 0 {
 			l.share.ExpectOwn()
 		}
 		l.share.Released(h.term.since, h.inTurns || l.mutex.Waiters() > 0)
@@ -104,9 +105,9 @@ func (h *hold) unlock(u *Use) error {
 	}
 }
 
-// releaseRow deletes the row, or keeps it for the rest of the minimum hold.
-func (h *hold) releaseRow(ctx *releaseContext) (released bool, err error) {
-	if rest := time.Until(h.lease.minHoldEnd()); rest > 0 {
+// releaseRow deletes the row, or keeps it for the rest of the minimum hold, if there is one.
+func (h *hold) releaseRow(ctx *releaseContext, rest time.Duration) (released bool, err error) {
+	if rest > 0 {
 		released, err = h.locks.table.Releases.Keep(ctx, h.claim(), max(rest, time.Millisecond))
 		if released && rest >= names.NamedAfter {
 			h.locks.nameKept(ctx, h)

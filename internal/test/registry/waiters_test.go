@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -194,5 +195,37 @@ func TestWaiters_WithoutNames(t *testing.T) {
 		s.db.DB.MustExecContext(t.Context(), "DROP TABLE INT_LOCK_NAME")
 		check.Equal(t, "waiters", len(s.repository.Waiters(t.Context())), 0)
 		must(t, lease.Unlock(t.Context()))
+	})
+}
+
+// Two processes want a lock all the time, one of them with several callers, for longer than its minimum hold: both get it.
+func TestWaiters_AMinimumHoldThatHasPassed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		defer cancel()
+		var all sync.WaitGroup
+		var turns [2]atomic.Int64
+		for process, callers := range []int{2, 1} {
+			registry := shared.NewRegistry(t, s.another(sqllock.Autocommit).repository, &sqllock.RegistryOptions{TTL: time.Minute})
+			lock := obtain(t, registry, "k").WithMinHold(time.Millisecond)
+			for range callers {
+				all.Go(func() {
+					for ctx.Err() == nil {
+						lease, err := lock.Lock(ctx)
+						if err != nil {
+							return
+						}
+						time.Sleep(20 * time.Millisecond)
+						must(t, lease.Unlock(context.WithoutCancel(ctx)))
+						turns[process].Add(1)
+					}
+				})
+			}
+		}
+		all.Wait()
+		if a, b := turns[0].Load(), turns[1].Load(); b < 5 {
+			t.Errorf("two callers had the lock %d times, one of another process %d times", a, b)
+		}
 	})
 }
