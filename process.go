@@ -3,9 +3,11 @@ package sqllock
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -103,15 +105,27 @@ func (r *Repository) knownProcess(holder, own string) Process {
 	return parseProcess(r.table.Names.KnownProcess(holder))
 }
 
-// peeked returns a row that was read for a key, with the process that holds it. A key in UUID form may be what stands in
+// peeked returns rows that were read for keys, with the processes that hold them. A key in UUID form may be what stands in
 // LOCK_KEY, of a key that the table of names has.
-func (r *Repository) peeked(ctx context.Context, key string, read locktable.Row) Row {
-	row := rowOf(read)
-	row.Process = parseProcess(r.table.Names.Process(ctx, read))
-	if row.Key = key; uuidForm.MatchString(key) {
-		row.Key = r.table.Names.Of(ctx, []locktable.Row{read}).Key(read)
+func (r *Repository) peeked(ctx context.Context, read map[string]locktable.Row) map[string]Row {
+	var uuids []locktable.Row
+	for key, row := range read {
+		if uuidForm.MatchString(key) {
+			uuids = append(uuids, row)
+		}
 	}
-	return row
+	named := r.table.Names.Of(ctx, uuids)
+	r.table.Names.AskFor(ctx, slices.Collect(maps.Values(read)))
+	rows := make(map[string]Row, len(read))
+	for key, from := range read {
+		row := rowOf(from)
+		row.Process = parseProcess(r.table.Names.Process(ctx, from))
+		if row.Key = key; uuidForm.MatchString(key) {
+			row.Key = named.Key(from)
+		}
+		rows[key] = row
+	}
+	return rows
 }
 
 // named returns what a list of the table has read, with its names, or its error.

@@ -467,12 +467,12 @@ func (r *Repository) Peek(ctx context.Context, key string) (row Row, ok bool, er
 	if err != nil || !ok {
 		return Row{}, false, failure.Of(err, key)
 	}
-	return r.peeked(ctx, key, read), true, nil
+	return r.peeked(ctx, map[string]locktable.Row{key: read})[key], true, nil
 }
 
 // PeekAll reads the rows of keys by one statement, and returns those that there are, expired or
-// not, by key as it was written. It writes nothing and locks nothing, and waits as [Repository.Peek] does. It takes
-// 10 000 keys at most.
+// not, by key as it was written. Names that are not known are read by one more, and those of keys in UUID form by a third. It
+// writes nothing and locks nothing, and waits as [Repository.Peek] does. It takes 10 000 keys at most.
 //
 // The errors are [ErrDatabase], [ErrInvalid], or that of ctx.
 func (r *Repository) PeekAll(ctx context.Context, keys ...string) (map[string]Row, error) {
@@ -493,13 +493,13 @@ func (r *Repository) PeekAll(ctx context.Context, keys ...string) (map[string]Ro
 	if err != nil {
 		return nil, failure.Of(err, keys[0])
 	}
-	rows := make(map[string]Row, len(read))
+	rows := make(map[string]locktable.Row, len(read))
 	for i, key := range keys {
 		if row, ok := read[lockKeys[i]]; ok {
-			rows[key] = r.peeked(ctx, key, row)
+			rows[key] = row
 		}
 	}
-	return rows, nil
+	return r.peeked(ctx, rows), nil
 }
 
 // List reads all rows of the table, of every region, in order of region and LOCK_KEY. One more statement

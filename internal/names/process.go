@@ -3,6 +3,7 @@ package names
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,11 +28,39 @@ func (t *Table) Process(ctx context.Context, row stmt.Row) string {
 	if client == "" {
 		return ""
 	}
-	name, ask := t.processes.of(client, row.Age >= NamedAfter && !t.reading.isAway())
+	name, ask := t.processes.of(client, mayBeNamed(row) && !t.reading.isAway())
 	if !ask {
 		return name
 	}
 	return t.processes.answered(client, t.processNow(ctx, client))
+}
+
+// AskFor asks for the processes of rows that [Table.Process] would ask for one by one, by one statement.
+func (t *Table) AskFor(ctx context.Context, rows []stmt.Row) {
+	if t.reading.isAway() {
+		return
+	}
+	var clients []string
+	for _, row := range rows {
+		if client := clientid.Of(row.Holder); client != "" && mayBeNamed(row) {
+			clients = append(clients, client)
+		}
+	}
+	clients = t.processes.due(clients)
+	ids := make(map[string]bool, len(clients))
+	for _, client := range clients {
+		ids[processID+client] = true
+	}
+	named := t.named(ctx, processTimeout, ids)
+	for _, client := range clients {
+		t.processes.answered(client, named.texts[nameID{t.region, processID + client}])
+	}
+}
+
+// mayBeNamed reports whether the name of a row's process is to be expected. That of a row which stays for a minimum hold was
+// written before the lock was unlocked, and over four columns the row's CREATED_DATE then lies ahead.
+func mayBeNamed(row stmt.Row) bool {
+	return row.Age >= NamedAfter || clientid.IsKept(row.Holder) && row.Left > 0
 }
 
 // ProcessNow returns what the process that has a holder calls itself, or "". It asks each time, also for a row that is younger
@@ -75,11 +104,22 @@ func (p *processes) of(client string, mayAsk bool) (name string, ask bool) {
 	if !mayAsk || p.asking || time.Now().Before(known.again) {
 		return known.name, false
 	}
-	if p.known == nil || len(p.known) >= maxProcesses {
-		p.known = make(map[string]knownProcess)
-	}
 	p.asking = true
 	return "", true
+}
+
+// due returns those of clients that the caller is to ask for, and then to say what was answered for each.
+func (p *processes) due(clients []string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asking {
+		return nil
+	}
+	due := slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(clients))), func(client string) bool {
+		return time.Now().Before(p.known[client].again)
+	})
+	p.asking = len(due) > 0
+	return due
 }
 
 // answered notes the name that was answered for a client, or "", and returns what is known of it now.
@@ -87,6 +127,9 @@ func (p *processes) answered(client, name string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asking = false
+	if p.known == nil || len(p.known) >= maxProcesses {
+		p.known = make(map[string]knownProcess)
+	}
 	known := p.known[client]
 	pause := min(max(2*known.pause, unnamedFor), longestUnnamed)
 	if name = cmp.Or(name, known.name); name != "" {

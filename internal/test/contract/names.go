@@ -76,6 +76,16 @@ var nameTests = []test{
 		f.must(reader.Unlock(f.Context()))
 		f.must(lease.Unlock(f.Context()))
 	}),
+	// Over four columns CREATED_DATE of such a row lies ahead.
+	inVirtualTime("TheRowOfAMinimumHoldHasItsProcess", func(f *fixture) {
+		lease := f.acquire(f.obtainKey(f.naming(sqllock.RegistryOptions{Application: "orders"}), "nightly").WithMinHold(20 * ttl))
+		f.must(lease.Unlock(f.Context()))
+		time.Sleep(time.Second)
+		var held *sqllock.HeldError
+		_, err := f.naming(sqllock.RegistryOptions{}).TryLock(f.Context(), "nightly")
+		equal(f, "a HeldError", errors.As(err, &held), true)
+		equal(f, "application", held.Process.Application, "orders")
+	}),
 	inVirtualTime("AShortHoldAndOneWithoutNamesWriteNone", func(f *fixture) {
 		r, silent := f.naming(sqllock.RegistryOptions{}), f.naming(sqllock.RegistryOptions{DisableNames: true, NoRenew: true})
 		short := f.acquire(f.obtainKey(r, "short"))

@@ -20,9 +20,19 @@ import (
 // about names are.
 func (s *fixture) countExecs(do func()) int {
 	s.Helper()
+	return s.count(flaky.Exec, do)
+}
+
+// countQueries returns how many statements with an answer of rows do executes.
+func (s *fixture) countQueries(do func()) int {
+	s.Helper()
+	return s.count(flaky.Query, do)
+}
+
+func (s *fixture) count(op flaky.Op, do func()) int {
 	var n atomic.Int64
 	s.connector.Follow(func(_ context.Context, m flaky.Moment) error {
-		if m.Op == flaky.Exec && !m.Done {
+		if m.Op == op && !m.Done {
 			n.Add(1)
 		}
 		return nil
@@ -83,6 +93,32 @@ func TestNames_OfAMinimumHold(t *testing.T) {
 			}
 			time.Sleep(2 * time.Minute)
 			must(t, check.ErrorOf(s.repository.DeleteExpired(t.Context())))
+		}
+	})
+}
+
+// Rows of many processes are read by two statements: the names of all are read at once, and remembered.
+func TestNames_OfManyRows(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		keys := []string{"k"}
+		for i := range 5 {
+			key := fmt.Sprintf("%032d", i)
+			key = key[:8] + "-" + key[8:12] + "-" + key[12:16] + "-" + key[16:20] + "-" + key[20:] // a UUID
+			keys = append(keys, key)
+			try(t, obtain(t, shared.NewRegistry(t, s.another(sqllock.Autocommit).repository, &sqllock.RegistryOptions{Application: "orders"}), key))
+		}
+		time.Sleep(3 * time.Second)
+		reader := s.another(sqllock.Autocommit).repository
+		for pass, want := range []int{3, 2} { // the rows; the keys' names; the processes' names
+			n := s.countQueries(func() {
+				for key, row := range check.Value(reader.PeekAll(t.Context(), keys...))(t) {
+					if row.Key != key || row.Process.Application != "orders" {
+						t.Errorf("%+v", row)
+					}
+				}
+			})
+			check.Equal(t, fmt.Sprintf("pass %d: statements", pass), n, want)
 		}
 	})
 }
