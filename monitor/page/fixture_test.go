@@ -159,6 +159,7 @@ type lock struct {
 type job struct {
 	Job                   string
 	Runs, Failed, Skipped int
+	Errors                int
 	Took                  float64 `json:"took_seconds"`
 	Error                 string
 }

@@ -9,7 +9,7 @@ import (
 // A jobView is what has become of a job in this process. The JSON form is documented in docs/page.md.
 type jobView struct {
 	Job     string `json:"job"`
-	Runs    int    `json:"runs"`    // without an error
+	Runs    int    `json:"runs"`    // that are not known to have failed
 	Failed  int    `json:"failed"`  // runs that failed
 	Skipped int    `json:"skipped"` // because another instance runs it, or has run it
 	Errors  int    `json:"errors"`  // calls that could not run it
@@ -42,6 +42,8 @@ func (r *Recorder) ran(e observe.JobRun) {
 	switch e.Outcome {
 	case observe.JobRan:
 		j.Runs, j.Succeeded = j.Runs+1, now
+	case observe.JobEnded:
+		j.Runs++
 	case observe.JobFailed:
 		j.Failed++
 		r.addLocked(event{At: now, Severity: Broken, What: "job failed", Key: e.Job, Text: j.Error})

@@ -94,9 +94,17 @@ func TestJobsAndTheLastHour(t *testing.T) {
 			run.Job = "report"
 			o.JobRun(f.Context(), run)
 		}
-		if l := f.json(h, ""); len(l.Jobs) != 1 || l.Jobs[0] != (job{"report", 1, 1, 1, 1, "no paper"}) || l.Events[0].What != "job failed" {
+		if l := f.json(h, ""); len(l.Jobs) != 1 || l.Jobs[0] != (job{"report", 1, 1, 1, 0, 1, "no paper"}) || l.Events[0].What != "job failed" {
 			t.Errorf("%+v", l)
 		}
+		if body := f.get(h, "/").Body.String(); strings.Contains(body, "success not known") {
+			t.Error("the success of a job of package job is not known")
+		}
+		o.JobRun(f.Context(), observe.JobRun{Job: "by gocron", Outcome: observe.JobEnded, Began: time.Now(), Took: 2 * time.Second})
+		if l := f.json(h, ""); len(l.Jobs) != 2 || l.Jobs[0] != (job{"by gocron", 1, 0, 0, 0, 2, ""}) || l.Events[0].What != "job failed" {
+			t.Errorf("a run that may have failed: %+v", l)
+		}
+		check.Contains(t, f.get(h, "/").Body.String(), "1 run, 0 failed, 0 skipped<", "success not known, last run took 2.0 s")
 		o.Waiting(f.Context(), observe.Wait{Key: "report", Process: "orders 1.4.2 on web-7, pid 4711", Waited: 30 * time.Second})
 		o.Waiting(f.Context(), observe.Wait{Key: "report", Holder: "web-8-k0123456789", Waited: 40 * time.Second})
 		body := f.get(h, "/").Body.String()
