@@ -104,8 +104,16 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 
 // serveUnder has next serve the request under the context of a lease.
 func serveUnder(lease context.Context, next http.Handler, w http.ResponseWriter, r *http.Request) {
-	stop := context.AfterFunc(lease, func() { interrupt(lease, w) })
-	defer stop() // Unlock ends the context, too
+	interrupted := make(chan struct{})
+	stop := context.AfterFunc(lease, func() {
+		defer close(interrupted)
+		interrupt(lease, w)
+	})
+	defer func() {
+		if !stop() { // Unlock ends the context, too
+			<-interrupted // w is not valid once this has returned
+		}
+	}()
 	next.ServeHTTP(w, r.WithContext(lease))
 }
 

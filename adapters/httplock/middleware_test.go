@@ -213,6 +213,39 @@ func TestASlowClientDoesNotKeepItsKey(t *testing.T) {
 	}
 }
 
+// A slowWriter is a ResponseWriter whose deadlines take a second to set. It notes when one is set.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+
+	set time.Time
+}
+
+func (w *slowWriter) SetReadDeadline(time.Time) error {
+	time.Sleep(time.Second)
+	w.set = time.Now()
+	return nil
+}
+
+func (w *slowWriter) SetWriteDeadline(at time.Time) error { return w.SetReadDeadline(at) }
+
+// TestNothingUsesTheResponseAfterItsHandler has a handler return while the loss of its lease sets deadlines. The server
+// may give the connection to the next request then.
+func TestNothingUsesTheResponseAfterItsHandler(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		s := serve(t, r.Registry, 0, func(http.ResponseWriter, *http.Request) {
+			r.Lose("a")
+			synctest.Wait() // until the first deadline is being set
+		})
+		w := &slowWriter{ResponseRecorder: httptest.NewRecorder()}
+		s.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/a", http.NoBody))
+		returned := time.Now()
+		time.Sleep(time.Minute)
+		if !w.set.Equal(returned) {
+			t.Error("a deadline was set", w.set.Sub(returned), "after the request")
+		}
+	})
+}
+
 // TestWhatIsNotServed has requests that cannot have their lock. The operator is told why, and the client is told
 // whether it is its own fault.
 func TestWhatIsNotServed(t *testing.T) {
