@@ -93,7 +93,7 @@ func (s *Locks) checkTTL(key string, ttl time.Duration) error {
 
 // acquire enters again or acquires, and notes in o, which may be nil, what it takes.
 func (s *Locks) acquire(ctx context.Context, r Request, wait time.Duration, u *Use, o *report.Call) error {
-	if entered, err := s.reenter(ctx, r, u); entered || err != nil {
+	if entered, err := s.reenter(ctx, r, wait, u); entered || err != nil {
 		return err
 	}
 	h := newHold(s, r)
@@ -161,7 +161,7 @@ func (s *Locks) notAcquired(ctx context.Context, key string, seen locktable.Row,
 
 // reenter enters the lock once more if ctx carries a lease of it. It returns false and no error if ctx carries
 // none, or one that was unlocked: then the caller is an owner like any other.
-func (s *Locks) reenter(ctx context.Context, r Request, u *Use) (entered bool, err error) {
+func (s *Locks) reenter(ctx context.Context, r Request, wait time.Duration, u *Use) (entered bool, err error) {
 	h, err := s.carriedFor(ctx, &r)
 	if h == nil {
 		return false, err
@@ -171,7 +171,7 @@ func (s *Locks) reenter(ctx context.Context, r Request, u *Use) (entered bool, e
 		u.cancel(nil)
 		return false, h.lost()
 	}
-	if err := h.renewForReentry(ctx); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
+	if err := s.renewReentered(ctx, u, wait); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
 		// What ends the outer lease here has ended the renewal too.
 		u.releasing = releaseContext{hold: h, caller: ctx}
 		_ = h.unlock(u) //nolint:contextcheck // it is made from ctx
@@ -180,6 +180,28 @@ func (s *Locks) reenter(ctx context.Context, r Request, u *Use) (entered bool, e
 	}
 	h.lease.keepFor(r.minHold)
 	return true, nil
+}
+
+// renewReentered renews the lease that u has entered again, for a caller with ctx. It waits for the database as long as a
+// caller that acquires, with the same errors.
+func (s *Locks) renewReentered(ctx context.Context, u *Use, wait time.Duration) error {
+	waiting := ctx
+	if wait > 0 {
+		limited, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		waiting = limited
+	}
+	began := time.Now()
+	err := u.hold.renewForReentry(waiting)
+	ended := bounded.Ended(waiting)
+	if err == nil || ended == nil || errors.Is(err, failure.ErrPinned) || u.hold.alive() != nil {
+		return err
+	}
+	waited := time.Since(began)
+	if errors.Is(ended, context.DeadlineExceeded) && failure.IsSilence(waited, waited) {
+		return failure.CutShort(ctx, failure.Silent(u.key, waited))
+	}
+	return s.notAcquired(ctx, u.key, locktable.Row{}, waited)
 }
 
 // grant starts the lease of a row that was acquired, or handed over to a caller that may

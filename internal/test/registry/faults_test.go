@@ -85,8 +85,11 @@ var actions = []action{
 		inside, stop := context.WithCancel(outer.Context())
 		defer context.AfterFunc(ctx, stop)()
 		inner, err := s.lock.Lock(inside)
-		if err == nil {
+		switch {
+		case err == nil:
 			must(s.T, inner.Unlock(s.Context()))
+		case inside.Err() != nil:
+			is(s.T, err, sqllock.ErrNotAcquired)
 		}
 		return outer, err
 	}},
@@ -224,6 +227,7 @@ func TestACancellationAtEveryMoment(t *testing.T) {
 			if m.N == n && m.Done == done {
 				cancel(errStop)
 				if s.whole == nil {
+					time.Sleep(1)    // until what only follows ctx has ended, too
 					return own.Err() // no more than that, as pgx
 				}
 			}

@@ -205,6 +205,47 @@ func TestLease_FromSendsNothing(t *testing.T) {
 	})
 }
 
+// A caller that enters again waits for the database no longer than one that acquires, and gets the same errors. Here the
+// database takes seconds, and the driver does not see its context end.
+func TestLease_EnteringAgainEndsInTime(t *testing.T) {
+	const limit = 150 * time.Millisecond
+	for name, test := range map[string]struct {
+		enter func(s *fixture, held, cancelled context.Context) error // cancelled is made from held, and ends after limit
+		want  []error
+		not   error
+	}{
+		"a limit": {func(s *fixture, held, _ context.Context) error {
+			return check.ErrorOf(s.lock.TryLockFor(held, limit))
+		}, []error{sqllock.ErrDatabase}, sqllock.ErrNotAcquired},
+		"a deadline": {func(s *fixture, held, _ context.Context) error {
+			ctx, cancel := context.WithTimeout(held, limit)
+			defer cancel()
+			return check.ErrorOf(s.lock.TryLock(ctx))
+		}, []error{sqllock.ErrDatabase, context.DeadlineExceeded}, sqllock.ErrNotAcquired},
+		"a cancellation": {func(s *fixture, _, cancelled context.Context) error {
+			return check.ErrorOf(s.lock.TryLockFor(cancelled, time.Hour))
+		}, []error{sqllock.ErrNotAcquired, context.Canceled}, sqllock.ErrDatabase},
+	} {
+		runInBubble(t, name, func(t *testing.T) {
+			s := newFixture(t, sqllock.Autocommit)
+			lease := held(s)
+			s.connector.Follow(func(context.Context, flaky.Moment) error { time.Sleep(lateTTL); return nil })
+			ctx, cancel := context.WithCancel(lease.Context())
+			time.AfterFunc(limit, cancel)
+			began := time.Now()
+			err := test.enter(s, lease.Context(), ctx)
+			check.Takes(t, "to enter again", began, limit, limit+slack)
+			is(t, err, test.want...)
+			if errors.Is(err, test.not) {
+				t.Error(err)
+			}
+			s.connector.Follow(nil)
+			must(t, lease.Context().Err())
+			must(t, lease.Unlock(t.Context()))
+		})
+	}
+}
+
 // Spring's testTransientDataAccessException: a release that lost a race is tried
 // again, and ends unlocked.
 func TestUnlock_LostRaceIsTriedAgain(t *testing.T) {
