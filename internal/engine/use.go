@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -167,12 +166,13 @@ func (c *useContext) Value(key any) any {
 // A useKey is the key under which contexts carry the innermost use of a registry.
 type useKey struct{ registry *Locks }
 
-// usesIn returns the uses of some holds of s that ctx carries, the innermost first.
+// usesIn returns the uses of some holds of s that ctx carries and that were not unlocked, the innermost first. Their leases
+// may be lost.
 func (s *Locks) usesIn(ctx context.Context, some func(*hold) bool) (uses []*Use) {
 	key := useKey{s}
 	found, _ := ctx.Value(key).(*useContext)
 	for found != nil {
-		if some(found.use.hold) {
+		if !found.use.unlocked.Load() && some(found.use.hold) {
 			uses = append(uses, found.use)
 		}
 		found, _ = found.Context.Value(key).(*useContext)
@@ -185,7 +185,7 @@ func of(lockKey string) func(*hold) bool {
 	return func(h *hold) bool { return h.covers(lockKey) }
 }
 
-// carriedHold returns the hold of a LOCK_KEY that ctx carries, or nil.
+// carriedHold returns the hold of a LOCK_KEY that ctx carries by a use that was not unlocked, or nil.
 func (s *Locks) carriedHold(ctx context.Context, lockKey string) *hold {
 	if uses := s.usesIn(ctx, of(lockKey)); len(uses) > 0 {
 		return uses[0].hold
@@ -200,7 +200,7 @@ func (s *Locks) Carried(ctx context.Context, key, lockKey string) (*Use, error) 
 		switch err := use.alive(); {
 		case err == nil:
 			return use, nil
-		case !errors.Is(err, failure.ErrNotHeld):
+		case !errors.Is(err, failure.ErrNotHeld): // it was unlocked just now
 			return nil, err
 		}
 	}
@@ -210,9 +210,7 @@ func (s *Locks) Carried(ctx context.Context, key, lockKey string) (*Use, error) 
 // AllCarried returns the uses that ctx carries and that were not unlocked, the innermost first. Their leases may be
 // lost.
 func (s *Locks) AllCarried(ctx context.Context) []*Use {
-	return slices.DeleteFunc(s.usesIn(ctx, func(*hold) bool { return true }), func(u *Use) bool {
-		return errors.Is(u.alive(), failure.ErrNotHeld)
-	})
+	return s.usesIn(ctx, func(*hold) bool { return true })
 }
 
 // carriedFor returns the hold that a caller with ctx enters again, or nil: the one that has all keys

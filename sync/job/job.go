@@ -164,6 +164,9 @@ func (r *run) call(ctx context.Context) error {
 
 // keep gives the lock its minimum hold, by entering it once more. fn has succeeded, also if its context has ended.
 func (r *run) keep(ctx context.Context, kept *sqllock.JdbcLock) error {
+	if errors.Is(context.Cause(ctx), sqllock.ErrLockLost) {
+		return nil // the release says so, also if fn has unlocked the lease
+	}
 	lease, err := kept.TryLock(context.WithoutCancel(ctx))
 	if errors.Is(err, sqllock.ErrNotAcquired) {
 		return fmt.Errorf("%w: %q: the job has run, and has unlocked before it returned: it may run again in the same period", sqllock.ErrNotHeld, r.key)

@@ -265,6 +265,22 @@ func TestALossIsSaidOnce(t *testing.T) {
 	})
 }
 
+// TestALostRunDoesNotKeepItsLock has a job unlock the lease that it has lost: the run has failed, so another instance may run
+// the job again.
+func TestALostRunDoesNotKeepItsLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		run := job.New(r.Registry, "report", time.Minute, func(ctx context.Context) error {
+			lease := check.Value(r.LeaseFrom(ctx, "report"))(t)
+			r.Lose("report")
+			time.Sleep(2 * sqllock.DefaultTTL) // until the lock is free again
+			is(t, lease.Unlock(ctx), sqllock.ErrLockLost)
+			return nil
+		}, job.UntilSuccess())
+		is(t, run(t.Context()), sqllock.ErrLockLost)
+		must(t, check.Value(r.Another().TryLock(t.Context(), "report"))(t).Unlock(t.Context()))
+	})
+}
+
 // TestRunsAreReported has each outcome of a job, with when it can run again.
 func TestRunsAreReported(t *testing.T) {
 	t.Parallel()

@@ -141,7 +141,10 @@ func TestALostLeaseIsNotEntered(t *testing.T) {
 			lost := f.get(lock)
 			f.Must(p.repository.ReleaseAll(f.Context()))
 			f.Is(lost.Renew(f.Context()), sqllock.ErrLockLost)
-			f.Is(check.ErrorOf(p.rw.RLock(context.WithoutCancel(lost.Context()))), sqllock.ErrLockLost)
+			ctx := context.WithoutCancel(lost.Context())
+			f.Is(check.ErrorOf(p.rw.RLock(ctx)), sqllock.ErrLockLost)
+			f.Is(lost.Unlock(f.Context()), sqllock.ErrLockLost)
+			f.Unlock(check.Value(p.rw.Lock(ctx))(f)) // it was unlocked, so ctx is like any other
 		}
 		p.rows(0)
 	})

@@ -246,6 +246,29 @@ func TestLease_EnteringAgainEndsInTime(t *testing.T) {
 	}
 }
 
+// A lease that was unlocked is carried no more, whatever else has become of it: of work that goes on, the context is one like
+// any other.
+func TestLease_UnlockedIsNotCarried(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		lost := held(s)
+		time.Sleep(ttl + time.Second)
+		is(t, lost.Unlock(t.Context()), sqllock.ErrLockLost)
+		unlocked := held(s)
+		inner := check.Value(s.lock.Lock(unlocked.Context()))(t)
+		must(t, unlocked.Unlock(t.Context())) // while inner holds the lock
+		for _, lease := range []*sqllock.Lease{lost, unlocked} {
+			ctx := context.WithoutCancel(lease.Context())
+			check.Equal(t, "leases", len(s.registry.LeasesFrom(ctx)), 0)
+			is(t, check.ErrorOf(s.registry.LeaseFrom(ctx, "k")), sqllock.ErrNotHeld)
+			is(t, s.registry.RenewLock(ctx, "k"), sqllock.ErrNotHeld)
+			is(t, check.ErrorOf(s.lock.TryLock(ctx)), sqllock.ErrNotAcquired)
+		}
+		must(t, inner.Unlock(t.Context()))
+		must(t, try(t, s.lock).Unlock(t.Context()))
+	})
+}
+
 // Spring's testTransientDataAccessException: a release that lost a race is tried
 // again, and ends unlocked.
 func TestUnlock_LostRaceIsTriedAgain(t *testing.T) {
