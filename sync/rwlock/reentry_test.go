@@ -2,6 +2,7 @@ package rwlock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -147,6 +148,27 @@ func TestALostLeaseIsNotEntered(t *testing.T) {
 			f.Unlock(check.Value(p.rw.Lock(ctx))(f)) // it was unlocked, so ctx is like any other
 		}
 		p.rows(0)
+	})
+}
+
+// TestAWriterThatStandsStillHasLostNothing has the process stand still for as long as a lease lasts, when it has acquired the
+// writer's row and has not seen yet whether readers are in. Nothing was done under that lease.
+func TestAWriterThatStandsStillHasLostNothing(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		var still atomic.Bool
+		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, NoRenew: true, Observers: []*observe.Observer{{
+			Acquire: func(ctx context.Context, _ observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+				return ctx, func(observe.AcquireEnd) {
+					if still.Swap(false) {
+						time.Sleep(ttl)
+					}
+				}
+			},
+		}}})
+		still.Store(true)
+		f.Is(check.ErrorOf(p.rw.TryLock(f.Context())), sqllock.ErrNotAcquired)
+		still.Store(true)
+		f.Unlock(f.get(p.rw.Lock))
 	})
 }
 

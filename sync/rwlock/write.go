@@ -136,7 +136,7 @@ func (w *writing) attempt() (*sqllock.Lease, error) {
 	if err != nil {
 		return nil, w.failed(err)
 	}
-	return w.complete(lease, (*drain).try) // out of turn it does not wait for readers that came in meanwhile
+	return w.completeNew(lease, (*drain).try) // out of turn it does not wait for readers that came in meanwhile
 }
 
 // checkFree returns [sqllock.ErrNotAcquired] if a writer, a reader or a waiter is there.
@@ -157,14 +157,19 @@ func (w *writing) checkFree() error {
 	return nil
 }
 
-// attemptInTurn waits for the write lock's row, and then for the readers. If it loses the row
-// meanwhile, it returns [sqllock.ErrNotAcquired]: nothing was done under it, so the caller tries again.
+// attemptInTurn waits for the write lock's row, and then for the readers.
 func (w *writing) attemptInTurn() (*sqllock.Lease, error) {
 	lease, err := w.lockRow()
 	if err != nil {
 		return nil, w.failed(err)
 	}
-	lease, err = w.complete(lease, (*drain).wait)
+	return w.completeNew(lease, (*drain).wait)
+}
+
+// completeNew is complete for a row that this call has acquired. If it loses the row meanwhile, it returns
+// [sqllock.ErrNotAcquired]: nothing was done under it, so the caller tries again.
+func (w *writing) completeNew(lease *sqllock.Lease, drained func(*drain) error) (*sqllock.Lease, error) {
+	lease, err := w.complete(lease, drained)
 	if errors.Is(err, sqllock.ErrLockLost) && !errors.Is(err, sqllock.ErrDatabase) {
 		return nil, w.refused(sqllock.Row{})
 	}
