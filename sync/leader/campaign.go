@@ -75,13 +75,33 @@ func (c *candidate) letOthersLead(ctx context.Context, t *term, quick *backoff) 
 	case errors.Is(t.result, sqllock.ErrLockLost):
 		return ctx.Err() == nil // another has been able to lead
 	case t.cause == nil && t.lasted() < shortestBackoff:
-		if !bounded.Sleep(ctx, quick.next()) {
+		if !c.pause(ctx, quick.next()) {
 			return false
 		}
 	default:
 		*quick = backoff{most: quick.most}
 	}
 	return c.sitOut(ctx)
+}
+
+// pause waits for d, or until the registry is closed. It returns false if ctx has ended.
+func (c *candidate) pause(ctx context.Context, d time.Duration) bool {
+	for end := time.Now().Add(d); !c.isClosed(); {
+		left := time.Until(end)
+		if left <= 0 {
+			return true
+		}
+		if !bounded.Sleep(ctx, min(left, c.registry.IdleBetweenTries())) {
+			return false
+		}
+	}
+	return true
+}
+
+// isClosed reports whether the registry is closed.
+func (c *candidate) isClosed() bool {
+	_, err := c.registry.Obtain(c.role)
+	return errors.Is(err, sqllock.ErrClosed)
 }
 
 // sitOut waits until another elector leads, for SitOut at most, or until the registry is closed, which the next
@@ -94,14 +114,12 @@ func (c *candidate) sitOut(ctx context.Context) bool {
 	limited, cancel := context.WithTimeout(ctx, c.opts.SitOut)
 	defer cancel()
 	began, longest := time.Now(), min(c.registry.IdleBetweenTries(), c.opts.ObserveEvery)
-	for {
+	for !c.isClosed() {
 		other, err := c.read(limited)
 		pause := min(max(time.Since(began)/8, shortestPause), longest)
 		if err == nil && other.Holder != "" || !bounded.Sleep(limited, pause) {
 			return ctx.Err() == nil
 		}
-		if _, err := c.registry.Obtain(c.role); errors.Is(err, sqllock.ErrClosed) {
-			return true
-		}
 	}
+	return true
 }

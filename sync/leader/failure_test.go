@@ -165,6 +165,24 @@ func TestCloseEndsRun(t *testing.T) {
 	})
 }
 
+// TestCloseEndsRunInAPause closes the registry in the long pause of an elector whose function returns at once, again and
+// again.
+func TestCloseEndsRunInAPause(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", leader.Options{SitOut: time.Millisecond})
+		terms := make(chan bool)
+		running := a.start(func(context.Context, *sqllock.Lease) error { terms <- true; return nil })
+		for range 8 {
+			<-terms
+		}
+		time.Sleep(time.Second)
+		began := time.Now()
+		f.Must(a.registry.Close(f.Context()))
+		f.Is(<-running.result, sqllock.ErrClosed)
+		f.Takes("the end of Run", began, 0, idle)
+	})
+}
+
 // TestTwoElectorsOfOneRegistry lead in turn, with and without HandOff.
 func TestTwoElectorsOfOneRegistry(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,9 @@ type Options struct {
 	// [Elector.Resign] or because the function returned nil. It campaigns again as soon as another elector leads,
 	// which it notices within the registry's IdleBetweenTries. It may miss a term that is shorter than an eighth of
 	// that, or than 10 ms. Default: the time-to-live of the lease.
+	//
+	// After a term of less than 100 ms that the function ended, the elector pauses before that: for 100 ms, and for
+	// twice as long after each further such term, up to the time-to-live.
 	SitOut time.Duration
 
 	// ObserveEvery is the time between two reads of the role's row while this elector does not lead. They are for
