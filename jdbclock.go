@@ -68,7 +68,7 @@ func (l *JdbcLock) WithFair(on bool) *JdbcLock {
 //   - Unlock does not wait. It leaves the row to expire when d has passed, and until then
 //     the row keeps out the callers of this process too. d may be longer than the
 //     time-to-live.
-//   - If the lock is entered several times, the longest d counts.
+//   - If the lock is entered several times, the longest d counts, from when it was first acquired.
 //   - d does not make a lease last longer: after a crash, or if the lease is lost, the lock
 //     is free when its time-to-live has ended.
 //   - [Registry.Close] leaves the row like Unlock, so that the job does not run on another instance

@@ -80,7 +80,7 @@ func UntilSuccess() Option { return func(j *job) { j.untilSuccess = true } }
 //
 // A panic of fn releases the lock, and goes on. The returned function is safe for concurrent use:
 // two calls in one process exclude each other as those of two instances do. Called with the
-// context of fn itself, it enters the lock again and runs fn.
+// context of fn itself, it enters the lock again and runs fn; minHold still counts from when the lock was first acquired.
 func New(registry *sqllock.Registry, key string, minHold time.Duration, fn func(context.Context) error, opts ...Option) func(context.Context) error {
 	j := &job{registry: registry, key: key, minHold: minHold, fn: fn}
 	for _, option := range opts {
