@@ -213,9 +213,16 @@ func (s Server) kindOf(err error) Kind {
 }
 
 // MigrateUp is the command that creates the tables of a prefix, or what is missing of them.
-func MigrateUp(prefix string) string {
+func MigrateUp(prefix string) string { return migrate("up", prefix) }
+
+// MigrateGoto is the command that brings the tables of a prefix to a version.
+func MigrateGoto(version int, prefix string) string {
+	return migrate(fmt.Sprintf("goto %d", version), prefix)
+}
+
+func migrate(command, prefix string) string {
 	if prefix == "" || prefix == dialect.DefaultPrefix {
-		return "sqllock migrate up"
+		return "sqllock migrate " + command
 	}
-	return "sqllock migrate up --prefix " + prefix
+	return "sqllock migrate " + command + " --prefix " + prefix
 }

@@ -341,11 +341,19 @@ func (c *catalog) judgeColumns(layout dialect.Layout) {
 		c.addBearable("has a default for EXPIRED_AFTER, so that locks of a Spring before 7 would look free", drop)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.columns)) {
-		if found := c.columns[name]; !slices.Contains(ours, name) && !found.isFilled() {
+		switch found := c.columns[name]; {
+		case slices.Contains(ours, name) || found.isFilled():
+		case name == leaseEnd && layout == dialect.Spring6 && c.dialect.Name == sqltext.MySQL().Name:
+			c.addFault("LOCK", "has the column "+name+" in place of EXPIRED_AFTER, since a migration to version 2 was interrupted", dbcall.MigrateGoto(2, c.prefix()))
+		default:
 			c.addFault("LOCK", "has a column "+name+" without a default, which sqllock does not fill", "drop the column, give it a default, or let it be NULL"+whileUnused)
 		}
 	}
 }
+
+// leaseEnd is the interim name of EXPIRED_AFTER in a migration to version 2 on MySQL and MariaDB. It holds the ends of leases, so
+// it must not be dropped by hand.
+const leaseEnd = "LEASE_END"
 
 // judgeText refuses a column that would keep another text than the one that is written.
 func (c *catalog) judgeText(found column) {

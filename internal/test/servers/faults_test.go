@@ -159,6 +159,7 @@ var variants = []variant{
 	{name: "an end by default", on: mariaMySQL, change: "ALTER TABLE P_LOCK ALTER EXPIRED_AFTER SET DEFAULT '2026-01-01'", fault: "has a default for EXPIRED_AFTER", bears: true},
 	{name: "a column that must be filled", on: onAll, change: "ALTER TABLE P_LOCK ADD NOTE INT DEFAULT 1 NOT NULL"},
 	{name: "a column that nothing fills", on: slices.Concat(postgreses, mariaMySQL), change: "ALTER TABLE P_LOCK ADD NOTE INT NOT NULL", fault: "has a column NOTE without a default", byHand: true},
+	{name: "an end with its interim name", on: mariaMySQL, change: "UPDATE P_LOCK_MIGRATIONS SET version = 3; ALTER TABLE P_LOCK RENAME COLUMN EXPIRED_AFTER TO LEASE_END", fault: "has the column LEASE_END in place of EXPIRED_AFTER, since a migration to version 2 was interrupted"},
 	{name: "a short CLIENT_ID", on: postgreses, change: "ALTER TABLE P_LOCK ALTER CLIENT_ID TYPE VARCHAR(30)", fault: "has a column CLIENT_ID of type character varying(30)"},
 	{name: "a short CLIENT_ID", on: mariaMySQL, change: "ALTER TABLE P_LOCK MODIFY CLIENT_ID VARCHAR(30)", fault: "has a column CLIENT_ID of type varchar(30)"},
 	{name: "times with a zone", on: postgreses, change: "ALTER TABLE P_LOCK ALTER EXPIRED_AFTER TYPE TIMESTAMPTZ", fault: "has a column EXPIRED_AFTER of type timestamp with time zone"},
@@ -347,10 +348,15 @@ func put(t *testing.T, db *sqlx.DB, statements string) {
 func cure(t *testing.T, db *dbtest.DB, prefix, advice string) {
 	t.Helper()
 	advice = strings.TrimSuffix(strings.TrimPrefix(advice, "while no program uses it, "), ", while no program uses the table")
+	opts := &migrations.Options{Prefix: prefix}
+	if advice == "sqllock migrate goto 2 --prefix "+prefix {
+		must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 2, opts))
+		return
+	}
 	statements, _, migrate := strings.Cut(advice, "sqllock migrate up --prefix "+prefix)
 	put(t, db.DB, strings.TrimSuffix(statements, "; "))
 	if migrate {
-		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, &migrations.Options{Prefix: prefix}))
+		must(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, opts))
 	}
 }
 

@@ -39,13 +39,20 @@ func (e *examination) schemaFinding(state migrations.State) finding {
 		return finding{broken, "schema", version + ", but the table does not exist", state.Apart}
 	case state.Apart != "" && state.Version != state.Target:
 		return finding{noteworthy, "schema", version, state.Apart}
+	case spring6 && state.Version > versionOfSpring6: // up refuses it
+		return finding{
+			broken, "schema", version + ", but the table has no EXPIRED_AFTER: it was dropped, or migrating down was interrupted",
+			fmt.Sprintf("%s; then, if no Spring before 7 uses the table, %s", dbcall.MigrateGoto(versionOfSpring6, e.flags.Prefix), dbcall.MigrateGoto(int(state.Latest), e.flags.Prefix)),
+		}
 	case state.Layout == 0 && state.Version == 0:
 		return finding{broken, "schema", "not created yet", up}
 	case state.Layout == 0:
 		return finding{broken, "schema", version + ", but the table does not exist", "drop " + state.Bookkeeping + ", then " + up}
 	case state.Version == 0:
 		return finding{noteworthy, "schema", "the table was not created by sqllock", up + " adopts it"}
-	case state.Version == versionOfSpring6 && spring6, state.Version == state.Latest:
+	case state.Version == versionOfSpring6 && spring6:
+		return finding{good, "schema", version, "when no Spring before 7 uses the table any more: " + dbcall.MigrateUp(e.flags.Prefix) + " --layout spring7"}
+	case state.Version == state.Latest:
 		return finding{good, "schema", version, ""}
 	default:
 		return finding{noteworthy, "schema", version, up}

@@ -33,7 +33,7 @@ func (e *examination) checkTable(ctx context.Context) []finding {
 	f := finding{good, "table", e.names.Lock + ", layout " + e.repository.Layout().String(), ""}
 	if e.repository.Layout() == dialect.Spring6 {
 		f.Text += " (no EXPIRED_AFTER)"
-		f.Advice = "all programs that use the table must have the same time-to-live; when no Spring before 7 uses it any more: " + dbcall.MigrateUp(e.flags.Prefix) + " --layout spring7"
+		f.Advice = "all programs that use the table must have the same time-to-live"
 	}
 	return append([]finding{f}, findings...)
 }
