@@ -29,7 +29,8 @@ checks its lease, while another process can acquire the lock. Therefore --force 
 required. Make sure that the holder is dead, or wait until its lease expires.
 
 If another holder acquires the lock while the command runs, the new holder's row is
-not removed. A LOCK_KEY printed by list can be used as KEY.`,
+not removed. A LOCK_KEY printed by list can be used as KEY. The rows of permits and
+readers are not the lock's own, and stay: describe shows them.`,
 		Example: `  sqllock describe orders/42
   sqllock unlock --force orders/42`,
 		Args:              args.Exactly("KEY"),
@@ -57,6 +58,11 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 		return err
 	}
 	state.RememberKey(key)
+	if !ok || row.Released() {
+		if err := refuseShared(cmd, flags, r, key); err != nil {
+			return err
+		}
+	}
 	nameProcess(cmd.Context(), r, &row)
 	v := viewOfKey(flags, r, key, row, ok)
 	if !ok {
@@ -91,6 +97,16 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %q in region %s: %s, acquired %s ago; %s\n",
 		key, format.Printable(v.Region), what, format.Duration(v.row.Age), left)
 	return err
+}
+
+// refuseShared returns an error if permits or readers have the lock: their rows are not the one that unlock removes.
+func refuseShared(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, key string) error {
+	d, err := describe(cmd.Context(), flags, r, key)
+	if err != nil || d.State != stateShared {
+		return err
+	}
+	return exit.WithHint(fmt.Errorf("%q in region %s is shared (permits: %d, readers: %d), and each of them has a row of its own: nothing removed",
+		key, format.Printable(flags.Region), len(d.Permits), len(d.Readers)), "sqllock describe%s %s", args.Given(cmd, "force", "json"), args.Key(key))
 }
 
 // unlocked is what unlock has done: the row is what it was before. Its JSON form is documented in
