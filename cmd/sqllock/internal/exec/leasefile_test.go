@@ -91,6 +91,23 @@ func TestLostToOneThatHasFinished(t *testing.T) {
 	program.Contains(t, step(t, db, exit.LockLost, "release", file).Stderr.Rest(), "another process had it, and has released it: ")
 }
 
+// TestNamedPipe has a pipe that nobody writes to where a file belongs, as /dev/stdout may be one: acquire and release do not wait for it.
+func TestNamedPipe(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	file, pipe := filepath.Join(t.TempDir(), "lease"), filepath.Join(t.TempDir(), "pipe")
+	check.Must(t, syscall.Mkfifo(pipe, 0o600))
+	said := step(t, db, exit.Usage, "acquire", "deploy", "--ttl", "1h", "--file", pipe).Stderr.Rest()
+	program.Contains(t, said, "pipe is no regular file", "try: --file -, which prints the lease; or ")
+
+	step(t, db, 0, "acquire", "deploy", "--ttl", "1h", "--file", file)
+	release := program.Start(t, db.DSN, "release", pipe)
+	check.Must(t, os.WriteFile(pipe, check.Value(os.ReadFile(file))(t), 0))
+	release.WantCode(0)
+	check.Must(t, check.ErrorOf(os.Stat(pipe)))
+}
+
 // TestHolderIsNamedAtOnce asks who holds a lock that was acquired less than a second ago by a process that has ended.
 func TestHolderIsNamedAtOnce(t *testing.T) {
 	t.Parallel()

@@ -169,6 +169,9 @@ const existsLimit = 3 * time.Second
 // exists returns the error that the file exists. It says what is in it.
 func (d *Draft) exists(ctx context.Context) error {
 	const ownPath = `a new path for each acquisition: lease=$(mktemp -u), --file "$lease"`
+	if !isRegular(d.path) {
+		return exit.WithHint(exit.Usagef("%s is no regular file", format.Printable(d.path)), "--file -, which prints the lease; or "+ownPath)
+	}
 	f, err := open(d.path)
 	if err != nil {
 		return exit.WithHint(exit.Usagef("%s exists, and is not the file of a lease", format.Printable(d.path)), ownPath)
@@ -192,9 +195,15 @@ func (d *Draft) exists(ctx context.Context) error {
 	return exit.WithHint(exit.Usagef("%s exists: it has the lease of %q%s", format.Printable(d.path), f.Lock, state), "%s", hint)
 }
 
+// isRegular reports whether a path is that of a file, or of nothing that could be opened. To read a pipe would wait for its writer.
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err != nil || info.Mode().IsRegular()
+}
+
 // remove removes the file of a lease that is over, unless it is that of another lease by now.
 func (f *File) remove(path string) error {
-	if path == "-" {
+	if path == "-" || !isRegular(path) {
 		return nil
 	}
 	now, err := open(path)
