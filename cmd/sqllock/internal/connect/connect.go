@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
@@ -35,8 +36,12 @@ func (f *Flags) Connect(ctx context.Context) (*Connection, error) {
 
 // Open is Connect without migrations.
 func (f *Flags) Open(ctx context.Context, file Presence) (*Connection, error) {
-	if _, err := sqltext.NamesFor(f.Prefix); err != nil {
+	names, err := sqltext.NamesFor(f.Prefix)
+	if err != nil {
 		return nil, exit.Usagef("%w", err)
+	}
+	if f.Local && names.Schema != "" && !strings.EqualFold(names.Schema, "main") {
+		return nil, exit.WithHint(exit.Usagef("the file of --local has no schema %s, which --prefix or $%s names", names.Schema, prefixVariable), "--prefix %s", names.Prefix)
 	}
 	chosen, isDefault, err := f.chosenDSN()
 	if err != nil {

@@ -12,6 +12,14 @@ import (
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
 
+// TestNoSchema has the schema of the application's tables, as from the environment. The temporary file of a trial has none.
+func TestNoSchema(t *testing.T) {
+	t.Parallel()
+	ttl := time.Minute
+	w := check.Value(newWorkspace(t.Context(), &connect.Flags{Prefix: "billing.INT_"}, "test", &ttl))(t)
+	check.Must(t, w.remove(t.Context()))
+}
+
 // TestVerdicts breaks one promise at a time: worker 2 is killed a second before its lease expires.
 func TestVerdicts(t *testing.T) {
 	t.Parallel()

@@ -35,6 +35,9 @@ func newWorkspace(ctx context.Context, flags *connect.Flags, trial string, ttl *
 		return nil, exit.Usagef("%w", err)
 	}
 	w := &workspace{flags: *flags}
+	if flags.DSN == "" {
+		names.Schema = "" // the temporary file has none, whatever $SQLLOCK_PREFIX says
+	}
 	w.flags.Prefix = uniquePrefix(names.Schema, trial)
 	if w.directory, err = os.MkdirTemp("", "sqllock-trial-"); err != nil {
 		return nil, fmt.Errorf("create a directory: %w", err)
