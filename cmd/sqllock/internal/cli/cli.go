@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"io"
 	"os"
-	"os/signal"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/leasefile"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/migrate"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/page"
-	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/show"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/top"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/trial"
@@ -50,7 +48,9 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	completeWithoutPackage(root)
 	err := checkDashes(root, args)
 	if err == nil {
-		err = root.ExecuteContext(ctx)
+		var cmd *cobra.Command
+		cmd, err = root.ExecuteContextC(ctx)
+		err = withInterrupt(cmd, err)
 	}
 	if err != nil {
 		exit.Report(stderr, err, connect.Hint(err))
@@ -66,13 +66,6 @@ func checkDashes(root *cobra.Command, args []string) error {
 	}
 	return exec.CheckDashes(cmd, words)
 }
-
-// interrupted is the cause with which a signal ends the context of a command. It is a
-// context.Canceled, so the library's errors contain it instead of that.
-type interrupted struct{}
-
-func (interrupted) Error() string        { return "interrupted" }
-func (interrupted) Is(target error) bool { return target == context.Canceled }
 
 // Command returns the tree of commands.
 func Command() *cobra.Command {
@@ -108,25 +101,4 @@ func Command() *cobra.Command {
 	)
 	acceptSeconds(root)
 	return root
-}
-
-// endOnSignals ends the context of a command when a signal asks the process to end, so that the command
-// can clean up. exec, lead and acquire handle signals themselves.
-func endOnSignals(cmd *cobra.Command, _ []string) {
-	if runsCommand(cmd) || cmd.Name() == "acquire" {
-		return
-	}
-	ctx, interrupt := context.WithCancelCause(cmd.Context())
-	cmd.SetContext(ctx)
-	signals := make(chan os.Signal, 1)
-	process.NotifyForwarded(signals)
-	go func() {
-		select {
-		case <-signals:
-			process.LetNextKill(signals)
-			interrupt(interrupted{})
-		case <-ctx.Done():
-			signal.Stop(signals)
-		}
-	}()
 }

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -102,12 +103,15 @@ func TestDemo(t *testing.T) {
 func TestInterrupted(t *testing.T) {
 	program.Slow(t)
 	t.Parallel()
-	for name, interrupt := range map[string]func(*program.Program){
-		"SIGINT":      func(p *program.Program) { p.Signal(os.Interrupt) },
-		"SIGTERM":     func(p *program.Program) { p.Signal(syscall.SIGTERM) },
-		"SIGQUIT":     func(p *program.Program) { p.Signal(syscall.SIGQUIT) },
-		"SIGHUPs":     hangUp,
-		"broken pipe": func(p *program.Program) { p.Stdout.File.Close() },
+	for name, test := range map[string]struct {
+		interrupt func(*program.Program)
+		code      int
+	}{
+		"SIGINT":      {func(p *program.Program) { p.Signal(os.Interrupt) }, 130},
+		"SIGTERM":     {func(p *program.Program) { p.Signal(syscall.SIGTERM) }, 143},
+		"SIGQUIT":     {func(p *program.Program) { p.Signal(syscall.SIGQUIT) }, 131},
+		"SIGHUPs":     {hangUp, 129},
+		"broken pipe": {func(p *program.Program) { p.Stdout.File.Close() }, exit.Failure},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,8 +122,8 @@ func TestInterrupted(t *testing.T) {
 				db, temporary := dbtest.SQLite(t), t.TempDir()
 				p := program.StartAs(t, "", "env", "TMPDIR="+temporary, "sqllock", trial, "--dsn", db.DSN, "--ttl", "1h")
 				awaitRounds(t, db)
-				interrupt(p)
-				p.WantCode(exit.Failure)
+				test.interrupt(p)
+				p.WantCode(test.code)
 				if text := p.Stderr.Rest(); name != "broken pipe" && text != "sqllock: interrupted" {
 					t.Errorf("%s: stderr %q", trial, text)
 				}
@@ -127,6 +131,23 @@ func TestInterrupted(t *testing.T) {
 				check.Same(t, trial+": files left", check.Value(os.ReadDir(temporary))(t), []os.DirEntry{})
 			}
 		})
+	}
+}
+
+// TestInterruptedConnection has a server that accepts connections and says nothing. The signal is no error of the database.
+func TestInterruptedConnection(t *testing.T) {
+	t.Parallel()
+	listener := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer listener.Close()
+	for _, scheme := range []string{"postgres", "mysql"} {
+		for _, args := range [][]string{{"list"}, {"migrate", "up"}, {"doctor"}} {
+			p := program.Start(t, scheme+"://app@"+listener.Addr().String()+"/app", args...)
+			conn := check.Value(listener.Accept())(t)
+			defer conn.Close()
+			p.Signal(syscall.SIGTERM)
+			p.WantCode(143)
+			check.Equal(t, "stderr", p.Stderr.Rest(), "sqllock: interrupted")
+		}
 	}
 }
 

@@ -42,6 +42,12 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
+// HasText reports whether there is something to print of an error.
+func HasText(err error) bool {
+	var exit *Error
+	return !errors.As(err, &exit) || exit.Err != nil
+}
+
 // Usagef returns an error about bad input, with the code [Usage].
 func Usagef(format string, args ...any) error {
 	return &Error{Usage, fmt.Errorf(format, args...)}

@@ -39,8 +39,7 @@ func Report(w io.Writer, err error, hint string) {
 
 // audible returns err without those errors without text that were joined with others, or nil if nothing is left.
 func audible(err error) error {
-	var exit *Error
-	if !errors.As(err, &exit) || exit.Err != nil {
+	if HasText(err) {
 		return err
 	}
 	joined, ok := err.(interface{ Unwrap() []error })
