@@ -15,7 +15,7 @@ const oldAfter = time.Minute
 // postgresSnapshots are what keeps VACUUM from removing dead rows: sessions, prepared transactions, and
 // replication slots, which also stand for what a standby's sessions still read. Without the right
 // pg_read_all_stats a user does not see when a transaction of another user's has begun, nor of what type its
-// session is. A slot has no time, but an age in transactions.
+// session is. A slot has no time, but an age in transactions. So the first row need not be one that is old.
 const postgresSnapshots = `SELECT 'session ' || pid AS name, CONCAT_WS(', ', usename, NULLIF(application_name, ''), host(client_addr), state) AS who,
 	COALESCE(EXTRACT(EPOCH FROM clock_timestamp() - xact_start), 0) AS seconds, COALESCE(age(backend_xmin), age(backend_xid), 0) AS behind
 FROM pg_stat_activity WHERE (backend_xmin IS NOT NULL OR backend_xid IS NOT NULL) AND pid <> pg_backend_pid() AND backend_type IS DISTINCT FROM 'autovacuum worker'
@@ -24,7 +24,7 @@ UNION ALL SELECT 'prepared transaction ' || gid, owner, EXTRACT(EPOCH FROM clock
 FROM pg_prepared_xacts WHERE database = current_database()
 UNION ALL SELECT 'replication slot ' || slot_name, CASE WHEN active THEN 'active' ELSE 'inactive' END, 0, age(xmin)
 FROM pg_replication_slots WHERE xmin IS NOT NULL
-ORDER BY behind DESC, seconds DESC LIMIT 1`
+ORDER BY behind DESC, seconds DESC`
 
 // mysqlSnapshots are the transactions that InnoDB keeps old versions of rows for. They take the right PROCESS. A
 // transaction's start is in the zone of the server's system.
@@ -59,7 +59,7 @@ func (e *examination) checkSnapshots(ctx context.Context) []finding {
 	return nil
 }
 
-// snapshots returns the oldest one, if there is any.
+// snapshots returns those there are, or of MySQL the oldest one alone.
 func (e *examination) snapshots(ctx context.Context) (found []snapshot, err error) {
 	query := map[dialect.Dialect]string{dialect.Postgres(): postgresSnapshots, dialect.MySQL(): mysqlSnapshots}[e.Dialect]
 	if query == "" {

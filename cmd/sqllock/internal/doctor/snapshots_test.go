@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
+	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
 )
@@ -59,10 +61,25 @@ func oldest(t *testing.T, db *dbtest.DB, pool *sqlx.DB) snapshot {
 	t.Helper()
 	e := &examination{Connection: &connect.Connection{DB: pool, Dialect: db.Dialect}}
 	found := check.Value(e.snapshots(t.Context()))(t)
-	if len(found) != 1 || !regexp.MustCompile(`^(session|prepared transaction|replication slot) .`).MatchString(found[0].Name) {
+	if len(found) == 0 || !regexp.MustCompile(`^(session|prepared transaction|replication slot) .`).MatchString(found[0].Name) {
 		t.Fatalf("found %+v", found)
 	}
 	return found[0]
+}
+
+// TestOldSnapshotBehindAnother has a slot, whose time is not known, come before a session that is old.
+func TestOldSnapshotBehindAnother(t *testing.T) {
+	t.Parallel()
+	db, mock, err := sqlmock.New()
+	check.Must(t, err)
+	defer func() { _ = db.Close() }() // the mock did not expect it
+	mock.ExpectQuery("ORDER BY behind DESC, seconds DESC$").WillReturnRows(sqlmock.NewRows([]string{"name", "who", "seconds", "behind"}).
+		AddRow("replication slot a", "active", 0, 500).AddRow("session 4711", "report", 600, 400))
+	e := &examination{Connection: &connect.Connection{DB: sqlx.NewDb(db, "sqlmock"), Dialect: dialect.Postgres()}}
+	findings := e.checkSnapshots(t.Context())
+	if len(findings) != 1 || !strings.HasPrefix(findings[0].Text, "session 4711 (report) has a snapshot that is 10m0s old") {
+		t.Errorf("found %+v", findings)
+	}
 }
 
 func TestSnapshotFinding(t *testing.T) {
