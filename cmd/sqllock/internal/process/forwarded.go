@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// NotifyForwarded delivers the signals by which people and supervisors end a process, except those that it was
-// started to ignore, as by nohup.
+// NotifyForwarded delivers the signals by which people and supervisors end a process, except SIGHUP and SIGINT if it was
+// started to ignore them, as by nohup or in the background of a script. Go notes that of these two alone.
 func NotifyForwarded(signals chan<- os.Signal) {
 	for _, s := range ForwardedSignals {
 		if !signal.Ignored(s) {

@@ -8,12 +8,8 @@ import (
 	"syscall"
 )
 
-// NotifyStops delivers SIGTSTP and SIGCONT, unless this process ignores SIGTSTP.
-func NotifyStops(signals chan<- os.Signal) {
-	if !signal.Ignored(syscall.SIGTSTP) {
-		signal.Notify(signals, syscall.SIGTSTP, syscall.SIGCONT)
-	}
-}
+// NotifyStops delivers SIGTSTP and SIGCONT, also if this process was started to ignore SIGTSTP: Go does not note that.
+func NotifyStops(signals chan<- os.Signal) { signal.Notify(signals, syscall.SIGTSTP, syscall.SIGCONT) }
 
 // IsStop reports whether a signal asks to stop.
 func IsStop(s os.Signal) bool { return s == syscall.SIGTSTP }
