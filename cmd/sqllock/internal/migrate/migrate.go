@@ -69,7 +69,7 @@ new table does not get it either.`,
 			if opts.Layout, err = layoutNamed(layout); err != nil {
 				return err
 			}
-			return migrate(cmd, flags, opts, asJSON, migrations.Up)
+			return migrate(cmd, flags, connect.MayCreate, opts, asJSON, migrations.Up)
 		},
 	}
 	addLayoutFlag(cmd, &layout)
@@ -92,7 +92,7 @@ that Spring created. If locks are held, they would be lost, so --force is requir
 		Example: "  sqllock migrate down",
 		Args:    args.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return migrate(cmd, flags, opts, asJSON, migrations.Down)
+			return migrate(cmd, flags, connect.MustExist, opts, asJSON, migrations.Down)
 		},
 	}
 	addForceFlag(cmd, &opts)
@@ -112,11 +112,11 @@ func gotoCommand(flags *connect.Flags) *cobra.Command {
 		Example: "  sqllock migrate goto 2",
 		Args:    args.Exactly("N"),
 		RunE: func(cmd *cobra.Command, given []string) error {
-			version, err := strconv.ParseUint(given[0], 10, 16)
-			if err != nil {
+			version, err := strconv.ParseUint(given[0], 10, 0)
+			if err != nil && !errors.Is(err, strconv.ErrRange) { // it is then the largest number, which is no version either
 				return exit.WithHint(exit.Usagef("version %q is not a number", args.Shown(given[0])), "sqllock migrate status")
 			}
-			return migrate(cmd, flags, opts, asJSON, func(ctx context.Context, db *sql.DB, d dialect.Dialect, o *migrations.Options) error {
+			return migrate(cmd, flags, connect.Presence(version > 0), opts, asJSON, func(ctx context.Context, db *sql.DB, d dialect.Dialect, o *migrations.Options) error {
 				return migrations.Goto(ctx, db, d, uint(version), o)
 			})
 		},

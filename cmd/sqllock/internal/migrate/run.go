@@ -55,11 +55,11 @@ func addJSONFlag(cmd *cobra.Command, asJSON *bool) {
 // A migration is one of the functions of package migrations.
 type migration func(context.Context, *sql.DB, dialect.Dialect, *migrations.Options) error
 
-// migrate runs a migration and prints what it has changed.
-func migrate(cmd *cobra.Command, flags *connect.Flags, opts migrations.Options, asJSON bool, run migration) error {
+// migrate runs a migration and prints what it has changed. One that only removes tables creates no file.
+func migrate(cmd *cobra.Command, flags *connect.Flags, file connect.Presence, opts migrations.Options, asJSON bool, run migration) error {
 	ctx := cmd.Context()
 	opts.Prefix = flags.Prefix
-	return flags.WithDatabase(ctx, connect.MayCreate, func(c *connect.Connection) error {
+	return flags.WithDatabase(ctx, file, func(c *connect.Connection) error {
 		if cmd.Name() != downName { // tables can be removed from any server
 			if err := flags.CheckServer(ctx, c); err != nil {
 				return err

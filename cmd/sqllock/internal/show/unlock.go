@@ -94,8 +94,8 @@ func unlock(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repository, ttl
 	case v.row.Expired():
 		left = "its lease " + v.leftText()
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %q in region %s: %s, acquired %s ago; %s\n",
-		key, format.Printable(v.Region), what, format.Duration(v.row.Age), left)
+	_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %q in region %s: %s, acquired %s; %s\n",
+		key, format.Printable(v.Region), what, v.ageText(), left)
 	return err
 }
 
