@@ -88,7 +88,7 @@ func Command() *cobra.Command {
 	// Few arguments are files; exec says where.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exit.WithHint(exit.Usagef("%w", err), "%s", flagHint(cmd, err))
+		return exit.WithHint(exit.Usagef("%w", withoutDSN(err)), "%s", flagHint(cmd, err))
 	})
 	flags.Register(root.PersistentFlags())
 	_ = root.RegisterFlagCompletionFunc("region", complete.Regions(&flags)) // the flag exists

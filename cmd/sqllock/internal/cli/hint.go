@@ -22,6 +22,8 @@ func flagHint(cmd *cobra.Command, err error) string {
 		unknown *pflag.NotExistError
 	)
 	switch {
+	case withoutDSN(err) != err: //nolint:errorlint // it is another one, or the same
+		return path + " --dsn …"
 	case errors.As(err, &unknown) && runsCommand(cmd) && asWritten(unknown) == "-c": // flock's
 		return path + " KEY -- sh -c 'LINE'"
 	case errors.As(err, &unknown) && similarFlag(cmd, unknown.GetSpecifiedName()) != "":
@@ -35,6 +37,15 @@ func flagHint(cmd *cobra.Command, err error) string {
 	default:
 		return path + " --help"
 	}
+}
+
+// withoutDSN returns the error about the value of a flag without that, if it is a DSN.
+func withoutDSN(err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) && args.IsDSN(invalid.GetValue()) {
+		return fmt.Errorf("--%s has a DSN as its value", invalid.GetFlag().Name)
+	}
+	return err
 }
 
 // similarFlag returns the flag of a command that a mistyped one most likely stands for, or "". Cobra compares names of

@@ -40,6 +40,26 @@ func body(t *testing.T, target string, form url.Values) (text string, status int
 	return string(answer), response.StatusCode
 }
 
+// TestPageOutlivesItsReaders removes a row when nobody reads stderr any more, where the removal is printed.
+func TestPageOutlivesItsReaders(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	check.Must(t, migrations.Up(t.Context(), db.DB.DB, dialect.SQLite(), nil))
+	r := check.Value(sqllock.NewRepository(t.Context(), db.DB.DB, dialect.SQLite(), nil))(t)
+	holder := r.NewHolder()
+	check.Must(t, check.ErrorOf(r.Acquire(t.Context(), "orders/42", holder, time.Hour)))
+	form := url.Values{"region": {"DEFAULT"}, "lock_key": {check.Value(r.LockKey("orders/42"))(t)}, "holder": {holder}}
+	p := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--allow-unlock")
+	at := addressOf(p)
+	check.Must(t, p.Stderr.File.Close())
+	for _, form := range []url.Values{form, nil} {
+		_, status := body(t, at+map[bool]string{true: "unlock"}[form != nil], form)
+		check.Equal(t, "status", status, http.StatusOK)
+	}
+	p.Signal(os.Interrupt)
+	p.WantCode(0)
+}
+
 // TestPage starts the command, unlocks a lock in it, and ends it with a signal.
 func TestPage(t *testing.T) {
 	program.Slow(t)

@@ -18,6 +18,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/connect"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/state"
 	"github.com/sqllock/sqllock/monitor/page"
 )
@@ -75,6 +76,7 @@ func Command(flags *connect.Flags, check Check) *cobra.Command {
 }
 
 func run(cmd *cobra.Command, r *sqllock.Repository, o options, check Check) error {
+	process.CatchBrokenPipes() // the page outlives the readers of what is printed
 	secret, err := password(o.passwordFile)
 	if err != nil {
 		return err
