@@ -177,7 +177,7 @@ func TestHeldLocksKeepTheTable(t *testing.T) {
 				up(t, db, opts)
 				acquire(t, db.DB, db.Dialect, layout)
 				drop := func() error { return migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 0, opts) }
-				wantErr(t, drop(), migrations.ErrHeld, "1 in total", "a-key in region DEFAULT", "held by a-token for another ", "Options.Force")
+				wantErr(t, drop(), migrations.ErrHeld, "1 in total", "a-key in region DEFAULT", "held by a-token for another ", "Force drops the table anyway")
 				check.Equal(t, "rows", len(rows(t, db, layout)), 1)
 				must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 1, opts))
 				wantErr(t, migrations.Down(t.Context(), db.DB.DB, db.Dialect, opts), migrations.ErrHeld)
@@ -198,7 +198,7 @@ func TestHeldLocksKeepTheLayout(t *testing.T) {
 		up(t, db, opts)
 		acquire(t, db.DB, db.Dialect, dialect.Spring6)
 		opts.Layout = dialect.Spring7
-		wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, opts), migrations.ErrHeld, "1 in total", "a-key in region DEFAULT", "stop all programs", "Options.Force")
+		wantErr(t, migrations.Up(t.Context(), db.DB.DB, db.Dialect, opts), migrations.ErrHeld, "1 in total", "a-key in region DEFAULT", "stop all programs", "Force adds EXPIRED_AFTER anyway")
 		wantAt(t, db, 2, dialect.Spring6)
 		future := map[string]string{
 			"postgres": "(clock_timestamp() AT TIME ZONE 'UTC') + INTERVAL '2 hours'", "mysql": "UTC_TIMESTAMP(6) + INTERVAL 2 HOUR", "sqlite": "datetime('now', 'subsec', '+2 hours')",

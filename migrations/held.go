@@ -39,9 +39,9 @@ func (s *session) refuseHeld(ctx context.Context, st State, target uint) error {
 	if len(held) == 0 {
 		return nil
 	}
-	cure := "release them or wait; Options.Force, or --force, drops the table anyway"
+	cure := "release them or wait; Force drops the table anyway"
 	if target > 0 {
-		cure = "stop all programs that use the table, and wait for the time-to-live of those that crashed; Options.Force, or --force, adds EXPIRED_AFTER anyway"
+		cure = "stop all programs that use the table, and wait for the time-to-live of those that crashed; Force adds EXPIRED_AFTER anyway"
 	}
 	return fmt.Errorf("%w: %d in total, for example %s (%s)", ErrHeld, len(held), held[0], cure)
 }

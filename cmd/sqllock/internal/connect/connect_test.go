@@ -3,6 +3,7 @@ package connect
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"net/url"
 	"path/filepath"
 	"testing"
@@ -88,6 +89,11 @@ func TestOpenSQLiteTimesOut(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 	})
+}
+
+func TestHintForAPinnedRow(t *testing.T) {
+	t.Parallel()
+	check.Contains(t, Hint(fmt.Errorf("%w: release", sqllock.ErrPinned)), "sqllock describe KEY names its session")
 }
 
 func TestDefaultFileIsInStateDirectory(t *testing.T) {

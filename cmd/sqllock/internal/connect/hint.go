@@ -47,6 +47,8 @@ func Hint(err error) string {
 		return "sqllock doctor" // the table exists, but is not a lock table
 	case sqlitedriver.IsUnwritable(err):
 		return sqlitedriver.WritableHint
+	case errors.Is(err, sqllock.ErrPinned):
+		return "the same again when that transaction has ended; sqllock describe KEY names its session"
 	case errors.Is(err, sqllock.ErrReadOnly):
 		return "the DSN of the primary server, which accepts writes"
 	default:

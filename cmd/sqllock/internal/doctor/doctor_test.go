@@ -155,9 +155,9 @@ func TestFindings(t *testing.T) {
 		"one_host":           hostsFindings(session.Choice{Hosts: 1, Any: true}),
 		"any_host":           hostsFindings(session.Choice{Hosts: 2, Any: true}),
 		"chosen_host":        hostsFindings(session.Choice{Hosts: 3}),
-		"pool":               poolFindings(shortcomings["mysql"]),
-		"pool_postgres":      poolFindings(shortcomings["postgres"]),
-		"pool_like_open":     poolFindings(nil),
+		"pool":               poolFindings("mysql", shortcomings["mysql"]),
+		"pool_postgres":      poolFindings("postgres", shortcomings["postgres"]),
+		"pool_like_open":     poolFindings("postgres", nil),
 		"pooler":             {poolerFinding(false)},
 		"pooler_settings":    {poolerFinding(true)},
 	} {

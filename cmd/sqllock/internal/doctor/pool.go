@@ -62,20 +62,23 @@ func (e *examination) checkPool(ctx context.Context) []finding {
 			found = append(found, one)
 		}
 	}
-	return poolFindings(found)
+	return poolFindings(sqltext.Of(e.Dialect).Name, found)
 }
 
-func poolFindings(found []shortcoming) (findings []finding) {
+// openers are the functions that open a pool which lacks nothing.
+var openers = map[string]string{"postgres": "pgxlock.Open", "mysql": "mysqllock.Open"}
+
+func poolFindings(dialect string, found []shortcoming) (findings []finding) {
 	var texts []string
 	for _, one := range found {
 		if one.unsafe != "" {
-			findings = append(findings, finding{noteworthy, "pool", "a pool that is opened with this DSN lacks " + one.text, "use Open, or add " + one.unsafe + " to the DSN"})
+			findings = append(findings, finding{noteworthy, "pool", "a pool that is opened with this DSN lacks " + one.text, "use " + openers[dialect] + ", or add " + one.unsafe + " to the DSN"})
 			continue
 		}
 		texts = append(texts, one.text)
 	}
 	if len(texts) > 0 {
-		findings = append(findings, finding{good, "pool", "complete with Open; a pool that is opened with this DSN alone lacks " + strings.Join(texts, ", "), ""})
+		findings = append(findings, finding{good, "pool", openers[dialect] + " sets all that locks need; a pool that your program opens itself with this DSN lacks: " + strings.Join(texts, ", "), ""})
 	}
 	return findings
 }

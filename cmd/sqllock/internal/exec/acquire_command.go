@@ -208,7 +208,7 @@ func (a *acquisition) leave(ctx context.Context, h *holding, draft *leasefile.Dr
 	default:
 	}
 	if late := time.Since(end); late >= 0 {
-		return fmt.Errorf("%w: %q has ended %s ago, before the file was written", sqllock.ErrLockLost, a.name(), format.Duration(late))
+		return exit.WithHint(fmt.Errorf("%w: the lease of %q ended %s ago, before its file was written", sqllock.ErrLockLost, a.name(), format.Duration(late)), "a longer --ttl")
 	}
 	if err := draft.Write(ctx, file); err != nil {
 		return err

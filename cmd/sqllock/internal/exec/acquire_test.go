@@ -183,6 +183,8 @@ func TestNoFileOfADeadLease(t *testing.T) {
 		time.Sleep(x.ttl)
 		err := (&acquisition{execution: x, path: path}).leave(t.Context(), h, draft, nil)
 		check.Is(t, err, sqllock.ErrLockLost)
+		check.Contains(t, err.Error(), `the lease of "nightly" ended `)
+		check.Equal(t, "hint", exit.Hint(err), "a longer --ttl")
 		check.Equal(t, "exit code", exit.CodeOf(err), exit.LockLost)
 		_, err = os.Stat(path)
 		check.Is(t, err, fs.ErrNotExist)

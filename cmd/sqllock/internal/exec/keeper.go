@@ -162,5 +162,5 @@ func (k *keeper) await(over <-chan struct{}) {
 
 // printUnguarded prints a warning about a watchdog that was not started.
 func (x *execution) printUnguarded(err error) {
-	x.printf("start a watchdog: %v; if this process is killed, the command may go on", err)
+	x.printf("no watchdog could be started (%v): if sqllock is killed, the command goes on without the lock", err)
 }

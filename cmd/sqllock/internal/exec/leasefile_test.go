@@ -91,6 +91,17 @@ func TestLostToOneThatHasFinished(t *testing.T) {
 	program.Contains(t, step(t, db, exit.LockLost, "release", file).Stderr.Rest(), "another process had it, and has released it: ")
 }
 
+// TestNoDirectory has a file where none can be created. The name of the one that was tried is not in the error.
+func TestNoDirectory(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	migrated(t, db)
+	said := step(t, db, exit.Usage, "acquire", "deploy", "--ttl", "1h", "--file", "/no/such/lease").Stderr.Rest()
+	check.Equal(t, "error", said, "sqllock: --file /no/such/lease: the directory /no/such does not exist")
+	said = step(t, db, exit.Usage, "acquire", "deploy", "--ttl", "1h", "--file", "/proc/self/lease").Stderr.Rest()
+	program.Contains(t, said, "sqllock: --file /proc/self/lease: ")
+}
+
 // TestNamedPipe has a pipe that nobody writes to where a file belongs, as /dev/stdout may be one: acquire and release do not wait for it.
 func TestNamedPipe(t *testing.T) {
 	t.Parallel()

@@ -132,9 +132,21 @@ func NewDraft(ctx context.Context, path string, stdout io.Writer, flags *connect
 		err = errors.Join(trial.Close(), os.Remove(trial.Name()))
 	}
 	if err != nil {
-		return nil, exit.Usagef("%w", err)
+		return nil, cannotCreate(path, err)
 	}
 	return d, nil
+}
+
+// cannotCreate returns the error about a file in whose directory another one cannot be created. It leaves out the name of that.
+func cannotCreate(path string, err error) error {
+	if _, missing := os.Stat(filepath.Dir(path)); errors.Is(missing, fs.ErrNotExist) {
+		return exit.Usagef("--file %s: the directory %s does not exist", format.Printable(path), format.Printable(filepath.Dir(path)))
+	}
+	var of *fs.PathError
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	return exit.Usagef("--file %s: %w", format.Printable(path), err)
 }
 
 // Write writes the file.

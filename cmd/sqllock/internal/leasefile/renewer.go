@@ -154,7 +154,7 @@ func (r *Renewer) failure(said string) error {
 	if code := r.cmd.ProcessState.ExitCode(); code > 0 && said != "" {
 		return &exit.Error{Code: code, Err: errors.New(strings.TrimPrefix(said, "sqllock: "))}
 	}
-	return fmt.Errorf("the renewer has ended: %s", r.cmd.ProcessState)
+	return fmt.Errorf("the process that renews the lease has ended: %s", r.cmd.ProcessState)
 }
 
 // Keep lets the renewer go on after this process. It does nothing if there is none.
@@ -163,7 +163,7 @@ func (r *Renewer) Keep() error {
 		return nil
 	}
 	if _, err := fmt.Fprintln(r.stdin, saidKeep); err != nil {
-		return fmt.Errorf("the renewer has ended: %w", err)
+		return fmt.Errorf("the process that renews the lease has ended: %w", err)
 	}
 	r.kept = true
 	return nil

@@ -19,6 +19,9 @@ import (
 // stateText describes a state on one line.
 func stateText(state migrations.State) string {
 	text := fmt.Sprintf("version %d of %d", state.Version, state.Latest)
+	if state.Layout == dialect.Spring6 && state.Version == state.Target {
+		text = fmt.Sprintf("version %d, the last one without EXPIRED_AFTER (Spring before 7); %d is the latest", state.Version, state.Latest)
+	}
 	if state.Dirty {
 		text += ", dirty: a migration was interrupted"
 	}

@@ -42,7 +42,7 @@ func listen(ctx context.Context, address string, handler http.Handler, hosts ...
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, exit.WithHint(exit.Usagef("listen: %w", err), "--listen 127.0.0.1:0, for a free port")
+		return nil, exit.WithHint(exit.Usagef("%w", err), "--listen 127.0.0.1:0, for a free port")
 	}
 	s := &webServer{listener: listener}
 	s.server = &http.Server{Handler: s.onlyFor(hosts, handler), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout}

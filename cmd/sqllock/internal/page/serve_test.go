@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
@@ -36,7 +37,7 @@ func TestServer(t *testing.T) {
 	} {
 		check.Equal(t, "status for "+host, status(t, s, host), want)
 	}
-	if _, err := listen(t.Context(), s.listener.Addr().String(), ok); exit.CodeOf(err) != exit.Usage || exit.Hint(err) == "" {
+	if _, err := listen(t.Context(), s.listener.Addr().String(), ok); exit.CodeOf(err) != exit.Usage || exit.Hint(err) == "" || !strings.HasPrefix(err.Error(), "listen tcp ") {
 		t.Errorf("a port in use: %v", err)
 	}
 	cancel()
