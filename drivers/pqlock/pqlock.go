@@ -28,7 +28,7 @@ type Options struct {
 	Registry sqllock.RegistryOptions
 	// Wake, if true, makes releases wake waiters, in this process and in others that set it:
 	// see package notify. It needs one more connection, directly to the server: behind any
-	// pooler Open returns an error.
+	// pooler Open returns an error, and for a DSN with hostaddr or sslinline, which pgx does not know.
 	Wake bool
 	// Migrate, if it is migrations.Up, creates the tables if they are missing, and brings them up to
 	// date. By default Open changes no table, and the application does not link golang-migrate. The
@@ -58,8 +58,10 @@ func Open(ctx context.Context, dsn string, opts *Options) (*sqllock.Registry, er
 		opts = &Options{}
 	}
 	o := session.Options{Repository: opts.Repository, Registry: opts.Registry, Migrate: opts.Migrate}
+	parse := pqdriver.Parse
 	if opts.Wake {
+		parse = pqdriver.ParseToListen
 		o.Listen = func(ctx context.Context, dsn string) (session.Listener, error) { return notify.Listen(ctx, dsn, nil) }
 	}
-	return session.Open(ctx, dsn, pqdriver.Parse, o)
+	return session.Open(ctx, dsn, parse, o)
 }

@@ -61,7 +61,7 @@ var postgresDefaults = map[string]string{
 // isForDriver reports whether a parameter is for lib/pq, pgx or its pool.
 func isForDriver(name string) bool {
 	switch name {
-	case "binary_parameters", "disable_prepared_binary_result", "fallback_application_name",
+	case "binary_parameters", "disable_prepared_binary_result", "fallback_application_name", "load_balance_hosts",
 		"default_query_exec_mode", "statement_cache_capacity", "description_cache_capacity":
 		return true
 	}

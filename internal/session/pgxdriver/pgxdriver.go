@@ -42,18 +42,26 @@ func passNotice(c *pgconn.PgConn, n *pgconn.Notice) {
 // errParse stands for pgx's errors about a DSN, which repeat parts of it.
 var errParse = errors.New("pgx cannot parse them")
 
-// withoutDSN returns the part of such an error that cannot contain a password.
-func withoutDSN(err error) error {
-	if file := new(fs.PathError); errors.As(err, &file) {
+// errInline is the error for what lib/pq alone knows: certificates and keys in place of the names of their files.
+var errInline = errors.New("pgx does not know sslinline: sslcert, sslkey and sslrootcert are the names of files")
+
+// withoutDSN returns the part of an error about dsn that cannot contain a password or a key.
+func withoutDSN(dsn string, err error) error {
+	file := new(fs.PathError)
+	switch {
+	case !errors.As(err, &file):
+		return errParse
+	case strings.Contains(dsn, "sslinline"):
+		return errInline
+	default:
 		return file
 	}
-	return errParse
 }
 
 func address(dsn string) (session.Address, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return session.Address{}, withoutDSN(err)
+		return session.Address{}, withoutDSN(dsn, err)
 	}
 	return addressOf(config)
 }
@@ -78,7 +86,7 @@ func addressOf(config *pgx.ConnConfig) (session.Address, error) {
 func connector(dsn string, s session.Settings) (driver.Connector, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return nil, withoutDSN(err)
+		return nil, withoutDSN(dsn, err)
 	}
 	return connectorOf(config, s), nil
 }

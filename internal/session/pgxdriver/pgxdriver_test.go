@@ -1,6 +1,7 @@
 package pgxdriver
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -22,5 +23,18 @@ func TestHosts(t *testing.T) {
 	} {
 		config := check.Value(pgx.ParseConfig(dsn))(t)
 		check.Equal(t, dsn, hosts(config), want)
+	}
+}
+
+// TestParseShowsNoKey has DSNs of lib/pq, whose files' names are keys.
+func TestParseShowsNoKey(t *testing.T) {
+	t.Parallel()
+	for _, dsn := range []string{
+		"postgres://u@h/db?sslinline=true&sslcert=CERT&sslkey=SECRET", "host=h sslinline=true sslcert=CERT sslkey=SECRET",
+	} {
+		_, err := Parse(dsn)
+		if err == nil || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: %v", dsn, err)
+		}
 	}
 }

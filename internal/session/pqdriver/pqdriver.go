@@ -4,6 +4,7 @@ package pqdriver
 import (
 	"cmp"
 	"database/sql/driver"
+	"errors"
 
 	"github.com/lib/pq" // also registers the driver "postgres"
 
@@ -15,6 +16,23 @@ import (
 func Parse(dsn string) (session.Target, error) {
 	target, err := session.ParsePostgres(dsn, "postgres", address, connector)
 	target.OnNotice, target.Prepares = onNotice, true
+	return target, err
+}
+
+// errForeign is the error for parameters of lib/pq that say where the server is, or with which key to go there.
+var errForeign = errors.New("with Wake the DSN must do without hostaddr (PGHOSTADDR) and sslinline: the connection that listens is one of pgx, " +
+	"which knows host, and files for sslcert, sslkey and sslrootcert")
+
+// ParseToListen is [Parse] for a DSN from which package notify is to connect, too.
+func ParseToListen(dsn string) (session.Target, error) {
+	target, err := Parse(dsn)
+	if err != nil {
+		return target, err
+	}
+	config, err := pq.NewConfig(dsn)
+	if err == nil && (config.SSLInline || config.Hostaddr.IsValid()) {
+		err = errForeign
+	}
 	return target, err
 }
 

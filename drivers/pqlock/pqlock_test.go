@@ -1,0 +1,23 @@
+package pqlock_test
+
+import (
+	"testing"
+
+	"github.com/sqllock/sqllock"
+	"github.com/sqllock/sqllock/drivers/pqlock"
+	"github.com/sqllock/sqllock/internal/test/check"
+	"github.com/sqllock/sqllock/internal/test/testmain"
+)
+
+func TestMain(m *testing.M) { testmain.Run(m) }
+
+// TestOpen_WakeWithParametersOfPq has DSNs with which the connection that listens would go elsewhere than lib/pq, or with
+// another key: that is noticed before anything connects.
+func TestOpen_WakeWithParametersOfPq(t *testing.T) {
+	t.Parallel()
+	for _, parameters := range []string{"hostaddr=127.0.0.1", "host=a,b hostaddr=127.0.0.1,127.0.0.2", "sslinline=true sslcert=c sslkey=k"} {
+		err := check.ErrorOf(pqlock.Open(t.Context(), "port=1 user=u dbname=db "+parameters, &pqlock.Options{Wake: true}))
+		check.Is(t, err, sqllock.ErrInvalid)
+		check.Contains(t, err.Error(), "hostaddr (PGHOSTADDR) and sslinline")
+	}
+}
