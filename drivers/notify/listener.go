@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/dialect"
@@ -96,7 +97,6 @@ func listen(ctx context.Context, config *pgconn.Config, opts *Options, t timeout
 	if opts != nil && opts.OnConnection != nil {
 		l.onConnection = opts.OnConnection
 	}
-	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { l.subscriptions.wake(n.Payload) }
 	conn, err := l.connect(ctx)
 	if errors.Is(err, ErrPooled) {
 		return nil, fmt.Errorf("%w: listen: %w", sqllock.ErrInvalid, err)
@@ -191,13 +191,14 @@ func (l *Listener) reconnect(ctx context.Context) *pgconn.PgConn {
 func (l *Listener) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	limited, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	config := l.config
+	config := l.config.Copy()
 	if l.beforeConnect != nil {
-		config = config.Copy()
 		if err := l.beforeConnect(limited, config); err != nil {
 			return nil, err
 		}
 	}
+	config.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { l.subscriptions.wake(n.Payload) }
+	config.BuildContextWatcherHandler = stopAtOnce
 	conn, err := pgconn.ConnectConfig(limited, config)
 	if err != nil {
 		return nil, err
@@ -207,6 +208,12 @@ func (l *Listener) connect(ctx context.Context) (*pgconn.PgConn, error) {
 		return nil, err
 	}
 	return conn, nil
+}
+
+// stopAtOnce is pgconn's default. Another one may wait on after the end of a context, and so may Close and the query
+// to an idle connection.
+func stopAtOnce(conn *pgconn.PgConn) ctxwatch.Handler {
+	return &pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}
 }
 
 // startListening runs LISTEN and checks that the connection leads to the server directly: a pooler reports another

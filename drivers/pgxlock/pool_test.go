@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/sqllock/sqllock"
@@ -77,6 +79,27 @@ func TestOpenPool(t *testing.T) {
 	check.Must(t, db.DB.GetContext(t.Context(), &names,
 		"SELECT count(DISTINCT application_name) FROM pg_stat_activity WHERE datname = current_database() AND application_name IN ('sqllock', 'sqllock notify')"))
 	check.Equal(t, "kinds of connections", names, 2)
+}
+
+// TestOpenPool_PatientHandler has pgx wait for a minute after the end of a context. A connection that was idle, and the one
+// that listens, do not.
+func TestOpenPool_PatientHandler(t *testing.T) {
+	t.Parallel()
+	config := check.Value(pgxpool.ParseConfig(dbtest.Postgres(t).DSN))(t)
+	config.ConnConfig.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.DeadlineContextWatcherHandler{Conn: c.Conn(), DeadlineDelay: time.Minute}
+	}
+	r := check.Value(pgxlock.OpenPool(t.Context(), config, &pgxlock.Options{Wake: true, Migrate: migrations.Up}))(t)
+	began := time.Now()
+	for range 2 {
+		lease := check.Value(r.Lock(t.Context(), "k"))(t)
+		check.Must(t, lease.Unlock(t.Context()))
+		time.Sleep(1100 * time.Millisecond) // pgx pings connections that were idle for longer than a second
+	}
+	check.Must(t, r.Close(context.WithoutCancel(t.Context())))
+	if took := time.Since(began); took >= time.Minute {
+		t.Errorf("it took %v", took)
+	}
 }
 
 func TestOpenPool_Invalid(t *testing.T) {

@@ -181,13 +181,17 @@ const peekTimeout = time.Millisecond
 
 // shouldPing reports whether a connection that was idle is broken. By default pgx sends a ping
 // to find out, a round trip more for each statement after a second. Here it is only read what
-// has come: a server that has closed the connection has said so.
-func shouldPing(ctx context.Context, p stdlib.ShouldPingParams) bool {
+// has come: a server that has closed the connection has said so. The time limit is not a context's,
+// after whose end a BuildContextWatcherHandler of the caller's may let the connection wait on.
+func shouldPing(_ context.Context, p stdlib.ShouldPingParams) bool {
 	if p.IdleDuration <= time.Second {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, peekTimeout)
-	defer cancel()
-	_, err := p.Conn.PgConn().ReceiveMessage(ctx)
+	conn := p.Conn.PgConn()
+	if conn.Conn().SetReadDeadline(time.Now().Add(peekTimeout)) != nil {
+		return true // it is closed, or of a dialer whose connections have no deadlines
+	}
+	defer func() { _ = conn.Conn().SetReadDeadline(time.Time{}) }()
+	_, err := conn.ReceiveMessage(context.Background())
 	return err != nil && !pgconn.Timeout(err)
 }
