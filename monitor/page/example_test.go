@@ -53,7 +53,7 @@ func ExampleOptions_allowUnlock() {
 			return nil
 		},
 		OnUnlock: func(r *http.Request, u page.Unlock) {
-			slog.InfoContext(r.Context(), "unlock", "user", userOf(r), "lock_key", u.Row.LockKey, "holder", u.Row.Holder, "removed", u.Removed, "error", u.Err)
+			slog.InfoContext(r.Context(), "unlock", "user", userOf(r), "key", u.Row.Key, "lock_key", u.Row.LockKey, "holder", u.Row.Holder, "removed", u.Removed, "error", u.Err)
 		},
 	}
 }

@@ -41,6 +41,9 @@ type Options struct {
 	// AllowUnlock, if set, makes the page offer to remove rows. It is called before each removal
 	// with the row as it was shown. If it returns an error, the row stays and the viewer sees the
 	// error: to allow it to some viewers, or for some keys. It may return nil for all.
+	//
+	// Of a row beyond Limit only Region, LockKey and Holder are set. So a rule for some keys compares
+	// LockKey with that of [sqllock.Repository.LockKey], and not Key.
 	AllowUnlock func(r *http.Request, row sqllock.Row) error
 
 	// OnUnlock, if set, is called after each removal that AllowUnlock has allowed, whatever its
@@ -54,7 +57,7 @@ type Options struct {
 
 // An Unlock is the attempt to remove the row of a lock.
 type Unlock struct {
-	// Row is the row as the viewer saw it.
+	// Row is the row as the viewer saw it: as AllowUnlock receives it.
 	Row sqllock.Row
 	// Removed reports whether the row was removed. It was not if Err is set, or if the lock was
 	// released or acquired again since the viewer saw it.

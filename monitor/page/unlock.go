@@ -13,9 +13,10 @@ import (
 type confirmation struct {
 	Title string
 	Row   rowView
-	Known bool   // the row was read; if not, it may be beyond the limit
-	State string // what to show: "ask", "gone", "removed", "kept", "refused" or "failed"
-	Text  string // the reason, if there is one
+	Shown sqllock.Row // the same, for the host
+	Known bool        // the row was read; if not, it may be beyond the limit
+	State string      // what to show: "ask", "gone", "removed", "kept", "refused" or "failed"
+	Text  string      // the reason, if there is one
 	// Action is the address that removes the row. It names the row, because browsers change line
 	// breaks in the fields of a form.
 	Action string
@@ -64,14 +65,13 @@ func (p *page) unlock(w http.ResponseWriter, r *http.Request) {
 
 // remove removes the row of c if the host allows it, and says in c what has become of it.
 func (p *page) remove(r *http.Request, c *confirmation) (status int) {
-	row := sqllock.Row{Region: c.Row.Region, LockKey: c.Row.LockKey, Holder: c.Row.Holder, Age: ofSeconds(c.Row.Age), Left: ofSeconds(c.Row.Left)}
-	if err := p.options.AllowUnlock(r, row); err != nil {
+	if err := p.options.AllowUnlock(r, c.Shown); err != nil {
 		c.State, c.Text = "refused", err.Error()
 		return http.StatusForbidden
 	}
-	removed, err := p.registry.Repository().DeleteRow(r.Context(), row)
+	removed, err := p.registry.Repository().DeleteRow(r.Context(), c.Shown)
 	if p.options.OnUnlock != nil {
-		p.options.OnUnlock(r, Unlock{row, removed, err})
+		p.options.OnUnlock(r, Unlock{c.Shown, removed, err})
 	}
 	p.reader.expire()
 	switch {
@@ -111,5 +111,9 @@ func (p *page) confirmation(w http.ResponseWriter, r *http.Request, values url.V
 		}
 	}
 	c.Row = p.row(q, alone(lock), s)
+	if c.Shown = lock.Row; c.Known {
+		c.Shown = lock.After(s.passed()).Row
+		c.Shown.Key = lock.Key
+	}
 	return c, true
 }

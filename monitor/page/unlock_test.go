@@ -83,6 +83,31 @@ func TestUnlock(t *testing.T) {
 	})
 }
 
+// TestUnlockTellsTheHostWhatWasShown removes a row of a process that has said who it is, and one that was not read.
+func TestUnlockTellsTheHostWhatWasShown(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		var allowed, removed sqllock.Row
+		f.options.AllowUnlock = func(_ *http.Request, row sqllock.Row) error { allowed = row; return nil }
+		f.options.OnUnlock = func(_ *http.Request, u page.Unlock) { removed = u.Row }
+		f.options.Names, f.options.Limit = []string{"orders/42"}, 1
+		lease := check.Value(f.process("web-2", sqllock.DefaultRegion).Lock(f.Context(), "orders/42"))(f.T)
+		time.Sleep(1500 * time.Millisecond)
+		f.row("other", sqllock.DefaultRegion, "web-3-00000000002", 1200*time.Millisecond, time.Minute)
+		f.row("beyond", sqllock.DefaultRegion, "web-3-00000000001", time.Second, time.Second)
+		h := f.handler()
+		shown := f.json(h, "").Locks[0]
+		for _, row := range []sqllock.Row{
+			{Region: shown.Region, LockKey: shown.LockKey, Holder: lease.Holder(), Age: 1500 * time.Millisecond, Left: ttl - 1500*time.Millisecond, Key: "orders/42", Process: *shown.Process},
+			{Region: sqllock.DefaultRegion, LockKey: "beyond", Holder: "web-3-00000000001"},
+		} {
+			f.post(h, "/unlock", formOf(row), nil)
+			if allowed != row || removed != row {
+				t.Errorf("%+v was shown, %+v allowed, %+v removed", row, allowed, removed)
+			}
+		}
+	})
+}
+
 // TestUnlockOfOddKeys follows the link and the form of rows whose text browsers would change in the
 // field of a form, or which is HTML.
 func TestUnlockOfOddKeys(t *testing.T) {

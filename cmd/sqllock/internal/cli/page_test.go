@@ -85,7 +85,7 @@ func TestPage(t *testing.T) {
 
 	file := filepath.Join(t.TempDir(), "password")
 	check.Must(t, os.WriteFile(file, []byte("open: sesame\n"), 0o600))
-	p := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--allow-unlock", "--password-file", file)
+	p := program.Start(t, db.DSN, "page", "--listen", "127.0.0.1:0", "--allow-unlock", "--password-file", file, "--name", "orders/42")
 	at = addressOf(p)
 	for _, wrong := range []string{"", "operator:@", "operator:open%3A%20sesam@", "operator:open%3A%20sesame%0A@"} {
 		if text, status := body(t, strings.Replace(at, "//", "//"+wrong, 1), nil); status != http.StatusUnauthorized || strings.Contains(text, lockKey) {
@@ -95,7 +95,7 @@ func TestPage(t *testing.T) {
 	if text, status := body(t, strings.Replace(at, "//", "//operator:open%3A%20sesame@", 1)+"unlock", form); status != http.StatusOK {
 		t.Errorf("status %d: %s", status, text)
 	}
-	p.Stderr.Await("removed the row of " + lockKey + " in region DEFAULT, held by " + holder)
+	p.Stderr.Await("removed the row of orders/42 (" + lockKey + ") in region DEFAULT, held by " + holder)
 	p.Signal(os.Interrupt)
 	p.WantCode(0)
 	if _, ok, err := r.Peek(t.Context(), "orders/42"); err != nil || ok {

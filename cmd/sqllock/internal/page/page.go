@@ -120,7 +120,7 @@ func run(cmd *cobra.Command, r *sqllock.Repository, o options, check Check) erro
 // audited describes what became of a removal.
 func audited(u page.Unlock) string {
 	row := fmt.Sprintf("the row of %s in region %s, held by %s",
-		format.Printable(u.Row.LockKey), format.Printable(u.Row.Region), format.Printable(strings.TrimSpace(u.Row.Holder)))
+		named(u.Row.Key, u.Row.LockKey), format.Printable(u.Row.Region), named(u.Row.Process.String(), strings.TrimSpace(u.Row.Holder)))
 	switch {
 	case u.Err != nil:
 		return "could not remove " + row + ": " + u.Err.Error()
@@ -129,4 +129,12 @@ func audited(u page.Unlock) string {
 	default:
 		return "did not remove " + row + ": it was released or acquired by another holder"
 	}
+}
+
+// named returns what a column contains, after the name of that if there is another one.
+func named(name, column string) string {
+	if name == "" || name == column {
+		return format.Printable(column)
+	}
+	return format.Printable(name) + " (" + format.Printable(column) + ")"
 }
