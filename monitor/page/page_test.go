@@ -39,6 +39,26 @@ func TestRowsOfMinimumHolds(t *testing.T) {
 	})
 }
 
+// TestCountsOfAPartOfTheTable reads so few rows that not all of a state are among them: those that are taken come first.
+func TestCountsOfAPartOfTheTable(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.row("kept", sqllock.DefaultRegion, "web-1-k3f9c52e11b", time.Hour, time.Minute)
+		f.row("held", sqllock.DefaultRegion, "web-1-03f9c52e11a", time.Minute, time.Minute)
+		f.row("held too", sqllock.DefaultRegion, "web-1-03f9c52e11b", time.Second, time.Minute)
+		for i := range 3 {
+			f.row(fmt.Sprint("finished", i), sqllock.DefaultRegion, "web-1-k3f9c52e11c", time.Hour, -time.Minute)
+		}
+		for limit, want := range map[int][]string{
+			2: {"<b>1+</b> held", "<b>1+</b> kept", "<b>0+</b> expired"},
+			5: {"<b>2</b> held", "<b>1</b> kept", "<b>0+</b> expired", "<b>2+</b> finished"},
+			6: {"<b>2</b> held", "<b>1</b> kept", "<b>0</b> expired", "<b>3</b> finished"},
+		} {
+			f.options.Limit = limit
+			check.Contains(t, f.get(f.handler(), "/").Body.String(), want...)
+		}
+	})
+}
+
 // TestRowOfABusyKey shows a row that was released, and given an end of a day before, as that of a free lock.
 func TestRowOfABusyKey(t *testing.T) {
 	inBubble(t, func(f *fixture) {
