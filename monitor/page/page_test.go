@@ -303,7 +303,14 @@ func TestRecorder(t *testing.T) {
 		f.network.Follow(func(context.Context, flakyMoment) error { return down })
 		<-lease.Context().Done()
 		synctest.Wait() // the user is told first, and observers after that
+		_, err := f.registry.Lock(lease.Context(), "orders/42")
+		check.Is(t, err, sqllock.ErrLockLost)
 		l := f.json(h, "")
+		if !slices.ContainsFunc(l.Events, func(e struct{ Severity, What, Key, Text string }) bool {
+			return e.What == "not acquired" && e.Severity == "broken" && strings.Contains(e.Text, "lock lost")
+		}) {
+			t.Errorf("to enter a lease that is lost: %+v", l.Events)
+		}
 		if r := l.Renewals; !strings.Contains(r.Error, down.Error()) || r.Failed == 0 || r.Lost != 1 || !strings.Contains(l.Error, down.Error()) {
 			t.Errorf("%+v, %q", r, l.Error)
 		}

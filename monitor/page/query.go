@@ -126,7 +126,12 @@ func (q query) fits(g listing.Group) bool {
 	if q.Lock != (lockID{}) {
 		return g.Region == q.Lock.Region && cmp.Or(g.Seat.Of, g.LockKey) == q.Lock.LockKey
 	}
-	return (q.State == "" || q.State == g.State()) && g.Matches(q.Search)
+	return q.fitsState(g.Lock) && g.Matches(q.Search)
+}
+
+// fitsState reports whether a lock has the state that the query names. The page of a lock shows it in any state.
+func (q query) fitsState(l listing.Lock) bool {
+	return q.State == "" || q.State == l.State() || q.Lock != (lockID{})
 }
 
 // alone returns a row as a group of its own.

@@ -119,6 +119,11 @@ func TestALargeTable(t *testing.T) {
 		if l := f.json(h, "?q=far"); l.Matches != 1 || *l.Locks[0].Key != "far" || l.Locks[0].State != "expired" || l.Locks[0].Left > -4 {
 			t.Errorf("a key beyond the limit: %+v", l.Locks)
 		}
+		for parameters, matches := range map[string]int{"?q=far&state=held": 0, "?q=far&state=expired": 1, "?key=far&state=held": 1} {
+			if l := f.json(h, parameters); l.Matches != matches {
+				t.Errorf("%s: a key beyond the limit: %+v", parameters, l.Locks)
+			}
+		}
 		if l := f.json(h, "?q=missing"); l.Matches != 0 {
 			t.Errorf("%+v", l)
 		}

@@ -154,7 +154,7 @@ func (r *Recorder) acquired(e observe.AcquireEnd) {
 	switch {
 	case e.Reentered && e.Err == nil, e.Outcome == observe.OutcomeHeld:
 		return // nothing has changed
-	case e.Outcome == observe.OutcomeError:
+	case e.Outcome == observe.OutcomeError, e.Outcome == observe.OutcomeLost:
 		r.add(event{Severity: Broken, What: "not acquired", Key: e.Key, Text: e.Err.Error()})
 	case e.Outcome == observe.OutcomeTimeout:
 		r.add(event{Severity: Note, What: "timed out", Key: e.Key, Text: waited})

@@ -219,7 +219,7 @@ func (p *page) addRows(ctx context.Context, v *view, s snapshot) {
 		switch {
 		case err != nil:
 			v.Missing = err.Error()
-		case ok:
+		case ok && v.Query.fitsState(found):
 			chosen, s.at = append(chosen, alone(found)), time.Now()
 		}
 	}
