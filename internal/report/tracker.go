@@ -154,6 +154,12 @@ func Counted(ctx context.Context, key string) (_ context.Context, done func()) {
 	return context.WithValue(ctx, counted{}, p), func() { p.over.Store(true) }
 }
 
+// Waits reports whether a call of ctx that asks for a lock counts as one that waits, from then on: not a single try, nor one that
+// stands by, nor one that is part of a wait that is counted.
+func Waits(ctx context.Context, e observe.AcquireStart) bool {
+	return e.Wait != 0 && !e.StandsBy && !isCounted(ctx, e.Key)
+}
+
 func isCounted(ctx context.Context, key string) bool {
 	p, _ := ctx.Value(counted{}).(*part)
 	return p != nil && p.key == key && !p.over.Load()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sqllock/sqllock/internal/report"
 	"github.com/sqllock/sqllock/internal/seatkey"
 	"github.com/sqllock/sqllock/observe"
 )
@@ -64,7 +65,7 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 			m.Begin(ctx, name)
 		}
 	}
-	waits := e.Wait != 0 && !e.StandsBy
+	waits := report.Waits(ctx, e)
 	wait := m.beginWait(ctx, e.Key, waits)
 	return func(e observe.AcquireEnd) {
 		inTurn := e.Err == nil && !e.Reentered && seatkey.IsTurn(e.Key)
