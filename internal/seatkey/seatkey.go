@@ -22,10 +22,13 @@ const TurnNumber = "turn"
 
 // Turn returns the key of the turn of a set. It names the kind, so that a semaphore and a
 // read-write lock of one key do not wait for each other.
-func Turn(lockKey, kind string) string { return lockKey + " " + kind + " " + TurnNumber }
+func Turn(lockKey, kind string) string { return Prefix(lockKey, kind) + TurnNumber }
 
 // Seat returns the key of the seat with number i of a set.
-func Seat(lockKey, kind string, i int) string { return lockKey + " " + kind + " " + strconv.Itoa(i) }
+func Seat(lockKey, kind string, i int) string { return Prefix(lockKey, kind) + strconv.Itoa(i) }
+
+// Prefix returns what the keys of a set begin with.
+func Prefix(lockKey, kind string) string { return lockKey + " " + kind + " " }
 
 // Parse is the inverse of [Seat], and of [Turn] with [TurnNumber] for the number. ok is false for any other key.
 func Parse(key string) (lockKey, kind, number string, ok bool) {

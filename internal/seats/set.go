@@ -28,6 +28,7 @@ type Set struct {
 	inTurn   engine.Request // for the turn
 	key      string
 	lockKey  string
+	prefix   string   // of the keys of the turn and of all seats
 	turn     string   // the key of the turn
 	keys     []string // of the seats, by number
 
@@ -51,7 +52,7 @@ func New(registry *sqllock.Registry, key, kind string, seats int) (*Set, error) 
 		return nil, err
 	}
 	s := &Set{
-		registry: registry, waits: report.TrackerOf(registry), key: key, lockKey: lockKey, turn: seatkey.Turn(lockKey, kind),
+		registry: registry, waits: report.TrackerOf(registry), key: key, lockKey: lockKey, prefix: seatkey.Prefix(lockKey, kind), turn: seatkey.Turn(lockKey, kind),
 		keys: make([]string, seats), freed: make(chan struct{}, 1), locks: engine.LocksOf(registry),
 		memory: memory{seats: make(map[string]*seat)},
 	}

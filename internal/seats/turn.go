@@ -9,6 +9,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/jitter"
+	"github.com/sqllock/sqllock/internal/report"
 )
 
 // The pauses of [Set.Poll].
@@ -51,7 +52,7 @@ func (s *Set) InTurn(ctx, waiting context.Context, try func() error) error {
 // last try.
 func (s *Set) inOneTurn(ctx, waiting context.Context, first bool, try func() error) (done bool, err error) {
 	turn := new(engine.Use)
-	if err := s.locks.Lock(waiting, s.inTurn.InTurns(first), Forever, turn, nil); err != nil {
+	if err := s.locks.Lock(report.Seats(waiting, s.key, s.prefix), s.inTurn.InTurns(first), Forever, turn, nil); err != nil {
 		return true, s.Failed(ctx, waiting, err)
 	}
 	// If the turn cannot be released, it expires. The caller need not know.
@@ -141,7 +142,7 @@ func (s *Set) TryLock(ctx, waiting context.Context, t Terms, keys ...string) (*s
 			s.memory.tried(keys, nil)
 		}
 	}()
-	limited, cancel := context.WithCancelCause(ctx)
+	limited, cancel := context.WithCancelCause(report.Seats(ctx, s.key, s.prefix))
 	goOn := context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })
 	lease, err := t.Apply(lock).WithFair(false).TryLock(limited) // who comes first is decided by the turn
 	returned = true

@@ -178,6 +178,41 @@ func TestKeysBecomeLabelsIfTheyAreMapped(t *testing.T) {
 	})
 }
 
+// TestPermitsAndReadersHaveTheLabelOfTheirLock has three readers, a writer that waits for them, and several permits, each of which
+// is a row with a key of its own.
+func TestPermitsAndReadersHaveTheLabelOfTheirLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		name := func(key string) string { name, _, _ := strings.Cut(key, "/"); return name }
+		observers, prom, otel := both(t, name, nil)
+		s := newStage(t, sqllock.RegistryOptions{Observers: observers})
+		lock := check.Value(rwlock.New(s.registry, "orders/42"))(t)
+		writer := check.Begin(func() error {
+			time.Sleep(time.Second)
+			return check.Value(lock.Lock(t.Context()))(t).Unlock(t.Context())
+		})
+		for range 3 {
+			reader := check.Value(lock.RLock(t.Context()))(t)
+			time.AfterFunc(10*time.Second, func() { must(t, reader.Unlock(t.Context())) })
+		}
+		must(t, <-writer)
+		permits := check.Value(check.Value(semaphore.New(s.registry, "orders/7", 3))(t).Acquire(t.Context(), 2))(t)
+		must(t, check.ErrorOf(s.registry.Lock(permits.Context(), "users/1")))
+		must(t, permits.Unlock(t.Context()))
+		for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+			got := gather(t, registry)
+			for series := range got {
+				if strings.Contains(series, `lock="`) && !strings.Contains(series, `lock="orders"`) && !strings.Contains(series, `lock="users"`) {
+					t.Errorf("%s: %s", who, series)
+				}
+			}
+			if held, other := got[`sqllock_leases_held{lock="orders"} GAUGE`], got[`sqllock_leases_held{lock="users"} GAUGE`]; held != 0 || other != 1 {
+				t.Errorf("%s: %v of orders are held, and %v of users", who, held, other)
+			}
+		}
+	})
+}
+
 // TestTheOldestWaitAndHoldAreSeenWhileTheyLast has one lock held and waited for while others come and go, and a leader, which
 // holds its lock for as long as it lives. Rows are handed on.
 func TestTheOldestWaitAndHoldAreSeenWhileTheyLast(t *testing.T) {

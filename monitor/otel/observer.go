@@ -36,6 +36,7 @@ type Options struct {
 	// few different names: each makes about forty time series,
 	// and some twenty more for each further outcome of a call and end of a lease. By default there is no such
 	// attribute. Spans have the key in any case.
+	// For a permit or a reader, key is that of the semaphore or the read-write lock.
 	Lock func(key string) string
 
 	// Rows, if set, is a repository whose rows are counted for sqllock.rows, at most every ten

@@ -25,6 +25,7 @@ type Options struct {
 	// Lock, if set, maps keys to the label "lock" of the metrics about locks. It must return few
 	// different names: each makes about forty time series,
 	// and some twenty more for each further outcome of a call and end of a lease. By default there is no such label.
+	// For a permit or a reader, key is that of the semaphore or the read-write lock.
 	Lock func(key string) string
 
 	// Rows, if set, is a repository whose rows are counted for sqllock_rows, at most every ten

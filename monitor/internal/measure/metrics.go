@@ -24,7 +24,7 @@ type Instruments struct {
 // Metrics use instruments as a registry tells what happens. They are safe for concurrent use.
 type Metrics struct {
 	Instruments
-	Lock      func(key string) string // returns the name of a lock; nil if there are no names
+	Lock      func(key string) string // returns the name of a lock, never of one of its permits or readers; nil if there are no names
 	Left      LeastLeft
 	Waits     Oldest // those of callers that stand by are not among them
 	Holds     Oldest // nor those of leaders
@@ -46,21 +46,23 @@ func (m *Metrics) Begin(ctx context.Context, name ...string) {
 	}
 }
 
-// labels returns the values of a metric about the lock of key.
-func (m *Metrics) labels(key string, values ...string) []string {
+// labels returns the values of a metric about the lock of key, in an event of ctx.
+func (m *Metrics) labels(ctx context.Context, key string, values ...string) []string {
 	if m.Lock != nil {
-		values = append(values, Text(m.Lock(key)))
+		values = append(values, Text(m.Lock(report.LockOf(ctx, key))))
 	}
 	return values
 }
 
 // name returns the name of the lock of key, or "" if there are no names.
-func (m *Metrics) name(key string) string { return strings.Join(m.labels(key), "") }
+func (m *Metrics) name(ctx context.Context, key string) string {
+	return strings.Join(m.labels(ctx, key), "")
+}
 
 // Acquire notes a call that asks for a lock, and the function that it returns what came of it.
 func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(observe.AcquireEnd) {
 	if m.Lock != nil {
-		name := Text(m.Lock(e.Key))
+		name := m.name(ctx, e.Key)
 		if _, begun := m.begun.LoadOrStore(name, nil); !begun {
 			m.Begin(ctx, name)
 		}
@@ -73,19 +75,19 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 		case waits && inTurn: // and waits on, for a permit or for readers, until it releases the turn
 			m.Waits.EndsWith(e.Holder, wait)
 		case waits:
-			m.Waits.End(m.name(e.Key), wait)
-			m.Waiters(ctx, -1, m.labels(e.Key)...)
+			m.Waits.End(m.name(ctx, e.Key), wait)
+			m.Waiters(ctx, -1, m.labels(ctx, e.Key)...)
 		}
 		if e.Reentered {
 			return
 		}
 		if !e.StandsBy || e.Outcome == observe.OutcomeError { // the wait of one that stands by says nothing
-			m.Acquired(ctx, e.Took.Seconds(), m.labels(e.Key, string(e.Outcome))...)
+			m.Acquired(ctx, e.Took.Seconds(), m.labels(ctx, e.Key, string(e.Outcome))...)
 		}
 		if e.Err == nil {
-			m.Leases(ctx, 1, m.labels(e.Key)...)
+			m.Leases(ctx, 1, m.labels(ctx, e.Key)...)
 			if !e.StandsBy && !inTurn {
-				m.Holds.EndsWith(e.Holder, m.Holds.Begin(m.name(e.Key)))
+				m.Holds.EndsWith(e.Holder, m.Holds.Begin(m.name(ctx, e.Key)))
 			}
 			if e.AutoRenew {
 				m.Left.Begin()
@@ -99,20 +101,20 @@ func (m *Metrics) beginWait(ctx context.Context, key string, waits bool) (number
 	if !waits {
 		return 0
 	}
-	m.Waiters(ctx, 1, m.labels(key)...)
-	return m.Waits.Begin(m.name(key))
+	m.Waiters(ctx, 1, m.labels(ctx, key)...)
+	return m.Waits.Begin(m.name(ctx, key))
 }
 
 // LeaseEnd implements observe.Observer's LeaseEnd.
 func (m *Metrics) LeaseEnd(ctx context.Context, e observe.LeaseEnd) {
 	if e.Reason.Lost() {
-		m.Lost(ctx, 1, m.labels(e.Key, string(e.Reason))...)
+		m.Lost(ctx, 1, m.labels(ctx, e.Key, string(e.Reason))...)
 	}
-	m.Held(ctx, e.Held.Seconds(), m.labels(e.Key, End(e.Reason))...)
-	m.Leases(ctx, -1, m.labels(e.Key)...)
-	m.Holds.LeaseEnd(m.name(e.Key), e.Holder)
-	if m.Waits.LeaseEnd(m.name(e.Key), e.Holder) {
-		m.Waiters(ctx, -1, m.labels(e.Key)...)
+	m.Held(ctx, e.Held.Seconds(), m.labels(ctx, e.Key, End(e.Reason))...)
+	m.Leases(ctx, -1, m.labels(ctx, e.Key)...)
+	m.Holds.LeaseEnd(m.name(ctx, e.Key), e.Holder)
+	if m.Waits.LeaseEnd(m.name(ctx, e.Key), e.Holder) {
+		m.Waiters(ctx, -1, m.labels(ctx, e.Key)...)
 	}
 	if e.AutoRenew {
 		m.Left.End()
