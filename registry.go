@@ -497,8 +497,7 @@ func (r *Registry) Held() []Held {
 // Waiting returns how many callers of this registry wait for which keys, by key. Callers that
 // wait behind a lease of this registry are counted, too, and one that waits for a joint lock at each of its keys.
 func (r *Registry) Waiting() map[string]int {
-	byKey, _ := r.locks.Waiting()
-	return byKey
+	return r.locks.Waiting()
 }
 
 // DeleteExpired removes the expired rows of the region, of all clients, and returns how

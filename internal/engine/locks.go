@@ -290,17 +290,17 @@ func (s *Locks) allHolds() []*hold {
 	return holds
 }
 
-// Waiting returns how many callers wait for each key, and how many wait: one may wait for several keys.
-func (s *Locks) Waiting() (byKey map[string]int, callers int) {
+// Waiting returns how many callers wait for each key: one may wait for several.
+func (s *Locks) Waiting() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	byKey = make(map[string]int)
+	byKey := make(map[string]int)
 	for h := range s.waiting {
 		for _, one := range h.keys {
 			byKey[one.key]++
 		}
 	}
-	return byKey, len(s.waiting)
+	return byKey
 }
 
 // cancelsLocked returns what ends the waits of some callers, in the order of their arrival, so

@@ -260,6 +260,20 @@ func TestTheOldestWaitAndHoldAreSeenWhileTheyLast(t *testing.T) {
 	})
 }
 
+// heldFor returns for how long all locks were held that are not any more, in seconds.
+func heldFor(t *testing.T, from prometheus.Gatherer) (sum float64) {
+	t.Helper()
+	for _, family := range check.Value(from.Gather())(t) {
+		if family.GetName() != "sqllock_hold_duration_seconds" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			sum += m.GetHistogram().GetSampleSum()
+		}
+	}
+	return sum
+}
+
 // TestACallerInTurnWaits has another process hold what callers of semaphores and of read-write locks wait for: the first of
 // them has the turn, which is not what it waits for.
 func TestACallerInTurnWaits(t *testing.T) {
@@ -315,12 +329,17 @@ func TestACallerInTurnWaits(t *testing.T) {
 						}
 					}
 				}
-				expect("two wait", gathered{"sqllock_oldest_wait_seconds": 40, "sqllock_oldest_hold_seconds": 40 * test.held, "sqllock_waiters": 2})
+				expect("two wait", gathered{"sqllock_oldest_wait_seconds": 40, "sqllock_oldest_hold_seconds": 40 * test.held, "sqllock_waiters": 2, "sqllock_leases_held": test.held})
 				must(t, held.Unlock(t.Context()))
 				for _, one := range waiting {
 					must(t, <-one)
 				}
-				expect("all have ended", gathered{"sqllock_oldest_wait_seconds": 0, "sqllock_oldest_hold_seconds": 0, "sqllock_waiters": 0})
+				expect("all have ended", gathered{"sqllock_oldest_wait_seconds": 0, "sqllock_oldest_hold_seconds": 0, "sqllock_waiters": 0, "sqllock_leases_held": 0})
+				for who, registry := range map[string]*prometheus.Registry{"prometheus": prom, "otel": otel} {
+					if got, want := heldFor(t, registry), 2+40*test.held; math.Abs(got-want) > 1 {
+						t.Errorf("%s: locks were held for %v s, want %v", who, got, want)
+					}
+				}
 			})
 		})
 	}

@@ -100,7 +100,7 @@ type locks struct {
 	Matches, Page, Pages          int
 	More                          bool
 	Locks                         []lock
-	Here                          struct{ Held, Waiting int }
+	Here                          here
 	Leaders                       []struct {
 		Role, Client string
 		Unknown      bool
@@ -128,6 +128,7 @@ type locks struct {
 	Hour []minute
 	Seen struct {
 		Acquired    int
+		LongestWait float64 `json:"longest_wait_seconds"`
 		LongestHold float64 `json:"longest_hold_seconds"`
 		Events      []struct{ What string }
 	}
@@ -136,6 +137,14 @@ type locks struct {
 	Renewals *struct {
 		Renewals, Failed, Lost, Leases int
 		Error                          string
+	}
+}
+
+type here struct {
+	Held, Waiting int
+	Keys          []struct {
+		Key     string
+		Callers int
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A report is locks.json. Its form is documented in docs/page.md; fields are only ever added.
-type report struct {
+// A locksJSON is locks.json. Its form is documented in docs/page.md; fields are only ever added.
+type locksJSON struct {
 	At       *time.Time    `json:"at"`
 	Error    string        `json:"error,omitempty"`
 	Region   string        `json:"region"`
@@ -56,7 +56,7 @@ func (p *page) serveJSON(w http.ResponseWriter, r *http.Request) {
 	q := p.queryOf(r.URL.Query())
 	q.Flat = true
 	v := p.view(r.Context(), q)
-	answer := report{
+	answer := locksJSON{
 		Error: v.Failed, Region: v.Region, More: v.More, Matches: v.Matches, Page: v.Page, Pages: v.Pages,
 		Locks: listed(v.Rows), Here: here{v.HereHeld, v.HereWait, listed(v.Waits)},
 		Waiters: listed(v.Waiters), Leaders: listed(v.Leaders), Events: listed(v.Events), Findings: listed(v.Findings), Renewals: v.Renewals.json(),

@@ -1,9 +1,11 @@
 package page_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/observe"
+	"github.com/sqllock/sqllock/sync/rwlock"
 	"github.com/sqllock/sqllock/sync/semaphore"
 )
 
@@ -80,6 +83,56 @@ func TestPermitsAreOneLock(t *testing.T) {
 		}
 		must(f.T, lease.Unlock(f.Context()))
 	})
+}
+
+// TestACallerInTurnWaits has another process hold what the only caller of this one waits for: that has the turn meanwhile.
+func TestACallerInTurnWaits(t *testing.T) {
+	type claim func(context.Context, *sqllock.Registry) (*sqllock.Lease, error)
+	permit := func(ctx context.Context, r *sqllock.Registry) (*sqllock.Lease, error) {
+		return check.Value(semaphore.New(r, "k", 1))(t).Acquire(ctx, 1)
+	}
+	writer := func(ctx context.Context, r *sqllock.Registry) (*sqllock.Lease, error) {
+		return check.Value(rwlock.New(r, "k"))(t).Lock(ctx)
+	}
+	for name, claim := range map[string]claim{"a semaphore": permit, "a writer behind a writer": writer} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				held := check.Value(claim(f.Context(), f.process("web-2", sqllock.DefaultRegion)))(f.T)
+				waited := check.Begin(func() error {
+					lease, err := claim(f.Context(), f.registry)
+					if err != nil {
+						return err
+					}
+					return lease.Unlock(f.Context())
+				})
+				time.Sleep(time.Minute)
+				h := f.handler()
+				l := f.json(h, "?key=k")
+				if l.Here.Held != 0 || l.Here.Waiting != 1 || len(l.Here.Keys) != 1 || l.Here.Keys[0].Key != "k" {
+					t.Errorf("%+v", l.Here)
+				}
+				for _, row := range l.Locks {
+					if turn := strings.HasSuffix(row.Seat, "turn"); row.Here || turn && row.Waiting != 1 {
+						t.Errorf("%+v", row)
+					}
+				}
+				check.Contains(t, f.get(h, "/").Body.String(), "<b>0</b> held here", "<b>1</b> waiting here", "1 waiting</span>")
+				must(f.T, held.Unlock(f.Context()))
+				must(f.T, <-waited)
+				time.Sleep(time.Minute)
+				l = f.json(h, "?key=k")
+				if l.Seen.Acquired != 1 || l.Seen.LongestHold > 0.5 || l.Seen.LongestWait < 60 || l.Seen.LongestWait > 61 || l.Here.Waiting != 0 {
+					t.Errorf("%+v, %+v", l.Seen, l.Here)
+				}
+				if !slices.Contains(l.Seen.Events, struct{ What string }{"wait ended"}) {
+					t.Errorf("%+v", l.Seen.Events)
+				}
+				if first := l.Hour[0]; first.Held > 0 || first.Waiting < 0.95 {
+					t.Errorf("%+v", l.Hour)
+				}
+			})
+		})
+	}
 }
 
 // TestJobsAndTheLastHour has runs of a job, and a lock that is held for 90 s and waited for in the last 30 of them.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/sqllock/sqllock"
-	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/printable"
+	"github.com/sqllock/sqllock/internal/report"
 	"github.com/sqllock/sqllock/internal/runs"
 	"github.com/sqllock/sqllock/internal/seatkey"
 )
@@ -36,7 +36,7 @@ type snapshot struct {
 	err     error // of the last statement; then the rest is older
 	here    map[rowID]sqllock.Held
 	waiting map[string]waiters // by LOCK_KEY
-	callers int                // that wait: one for a joint lock is among the waiters of each key
+	callers int                // that wait
 	runs    []runs.Run         // of jobs
 	runsAt  time.Time          // when these were read
 	waits   []sqllock.Waiter   // of all processes
@@ -184,13 +184,14 @@ func (r *reader) keep(ctx context.Context, rows []sqllock.Row, waits []sqllock.W
 		}
 	}
 	for _, held := range r.registry.Held() {
-		s.here[rowID{r.name(names, held.Key), held.Holder}] = held
+		lockKey := r.name(names, held.Key)
+		if !seatkey.IsTurn(held.Key) { // the turn is that of a caller that waits
+			s.here[rowID{lockKey, held.Holder}] = held
+		}
 	}
-	waiting, callers := engine.LocksOf(r.registry).Waiting()
-	s.callers = callers
-	for key, count := range waiting {
-		lockKey := r.name(names, key)
-		s.waiting[lockKey] = waiters{key, s.waiting[lockKey].count + count}
+	for _, w := range report.TrackerOf(r.registry).Long(0) {
+		s.waiting[r.name(names, w.Key)] = waiters{w.Key, w.Callers}
+		s.callers += w.Callers
 	}
 	s.locks, r.seen = listing.Named(rows, names), names
 	for i, l := range listing.Named(rows, r.names) {

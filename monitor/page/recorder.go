@@ -13,6 +13,8 @@ import (
 
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/printable"
+	"github.com/sqllock/sqllock/internal/report"
+	"github.com/sqllock/sqllock/internal/seatkey"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -94,11 +96,8 @@ type renewals struct {
 // [sqllock.RegistryOptions].
 func (r *Recorder) Observer() *observe.Observer {
 	return &observe.Observer{
-		Acquire: func(context.Context, observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
-			r.asked()
-			return nil, r.acquired //nolint:nilnil // nil leaves the context as it was
-		},
-		LeaseEnd: func(_ context.Context, e observe.LeaseEnd) { r.ended(e) },
+		Acquire:  r.acquire,
+		LeaseEnd: r.leaseEnd,
 		Renewal:  func(_ context.Context, e observe.Renewal) { r.renewed(e) },
 		Election: func(_ context.Context, e observe.Election) { r.elected(e) },
 		Fallback: func(_ context.Context, e observe.Fallback) {
@@ -114,10 +113,58 @@ func (r *Recorder) Observer() *observe.Observer {
 	}
 }
 
-func (r *Recorder) asked() {
+// turnSince is the key under which the context of a turn has when its caller has asked for that.
+type turnSince struct{}
+
+// acquire keeps what becomes of a call that asks for a lock. The turn at a semaphore or a read-write lock is no lock that is held: a
+// caller that gets it waits on, for a permit or for readers, until it releases the turn.
+func (r *Recorder) acquire(ctx context.Context, e observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
+	waits := report.Waits(ctx, e)
+	turn := waits && seatkey.IsTurn(e.Key)
+	if waits {
+		r.count(1)
+	}
+	if turn {
+		ctx = context.WithValue(ctx, turnSince{}, time.Now())
+	}
+	return ctx, func(e observe.AcquireEnd) {
+		if turn && e.Err == nil {
+			return
+		}
+		if waits {
+			r.count(-1)
+		}
+		r.acquired(e)
+	}
+}
+
+// leaseEnd keeps the end of a lease, or of the wait of a caller that had the turn.
+func (r *Recorder) leaseEnd(ctx context.Context, e observe.LeaseEnd) {
+	since, ok := ctx.Value(turnSince{}).(time.Time)
+	if !ok || !seatkey.IsTurn(e.Key) {
+		r.ended(e)
+		return
+	}
+	r.count(-1)
+	r.waited(e.Key, time.Since(since))
+}
+
+// count counts callers that wait.
+func (r *Recorder) count(more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.hour.count(time.Now(), 0, 1)
+	r.hour.count(time.Now(), 0, more)
+}
+
+// waited keeps the end of a wait in turn.
+func (r *Recorder) waited(turn string, waited time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := r.keys.of(turn)
+	key.LongestWait = max(key.LongestWait, seconds(waited))
+	if waited >= longWait {
+		r.addLocked(event{At: time.Now(), Severity: Good, What: "wait ended", Key: turn, Text: "after " + duration(waited)})
+	}
 }
 
 // answered counts an answer to a caller that has asked for a lock.
@@ -128,7 +175,7 @@ func (r *Recorder) answered(e observe.AcquireEnd) {
 	if e.Err == nil && !e.Reentered {
 		held = 1
 	}
-	r.hour.count(time.Now(), held, -1)
+	r.hour.count(time.Now(), held, 0)
 	if held > 0 || e.Outcome == observe.OutcomeTimeout {
 		key := r.keys.of(e.Key)
 		key.Acquired += held

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock"
 	"github.com/sqllock/sqllock/internal/listing"
 	"github.com/sqllock/sqllock/internal/printable"
+	"github.com/sqllock/sqllock/internal/seatkey"
 )
 
 // A view is what the template of the page shows.
@@ -259,14 +260,15 @@ func (p *page) row(q query, g listing.Group, s snapshot) rowView {
 	callers, longest := listing.Total(s.waitsOf.Of(l))
 	row.Waiters, row.Waited = callers, seconds(longest+s.passed())
 	if l.Region == p.registry.Repository().Region() {
-		row.Waiting = s.waiting[l.LockKey].count
+		of := l.LockKey
+		if l.Seat.Number == seatkey.TurnNumber {
+			of = l.Seat.Of
+		}
+		row.Waiting = s.waiting[of].count
 	}
 	for _, one := range g.Rows {
 		if held, here := s.here[rowID{one.LockKey, one.Row.Holder}]; here {
 			row.Here, row.Token = true, held.Token
-		}
-		if one.LockKey != l.LockKey && one.Region == p.registry.Repository().Region() {
-			row.Waiting += s.waiting[one.LockKey].count
 		}
 	}
 	if l.Key != "" {

@@ -84,14 +84,18 @@ func (m *Metrics) Acquire(ctx context.Context, e observe.AcquireStart) func(obse
 		if !e.StandsBy || e.Outcome == observe.OutcomeError { // the wait of one that stands by says nothing
 			m.Acquired(ctx, e.Took.Seconds(), m.labels(ctx, e.Key, string(e.Outcome))...)
 		}
-		if e.Err == nil {
-			m.Leases(ctx, 1, m.labels(ctx, e.Key)...)
-			if !e.StandsBy && !inTurn {
-				m.Holds.EndsWith(e.Holder, m.Holds.Begin(m.name(ctx, e.Key)))
-			}
-			if e.AutoRenew {
-				m.Left.Begin()
-			}
+		if e.Err != nil {
+			return
+		}
+		if e.AutoRenew {
+			m.Left.Begin()
+		}
+		if inTurn {
+			return
+		}
+		m.Leases(ctx, 1, m.labels(ctx, e.Key)...)
+		if !e.StandsBy {
+			m.Holds.EndsWith(e.Holder, m.Holds.Begin(m.name(ctx, e.Key)))
 		}
 	}
 }
@@ -107,18 +111,21 @@ func (m *Metrics) beginWait(ctx context.Context, key string, waits bool) (number
 
 // LeaseEnd implements observe.Observer's LeaseEnd.
 func (m *Metrics) LeaseEnd(ctx context.Context, e observe.LeaseEnd) {
+	if e.AutoRenew {
+		m.Left.End()
+	}
+	if seatkey.IsTurn(e.Key) { // a wait has ended
+		if m.Waits.LeaseEnd(m.name(ctx, e.Key), e.Holder) {
+			m.Waiters(ctx, -1, m.labels(ctx, e.Key)...)
+		}
+		return
+	}
 	if e.Reason.Lost() {
 		m.Lost(ctx, 1, m.labels(ctx, e.Key, string(e.Reason))...)
 	}
 	m.Held(ctx, e.Held.Seconds(), m.labels(ctx, e.Key, End(e.Reason))...)
 	m.Leases(ctx, -1, m.labels(ctx, e.Key)...)
 	m.Holds.LeaseEnd(m.name(ctx, e.Key), e.Holder)
-	if m.Waits.LeaseEnd(m.name(ctx, e.Key), e.Holder) {
-		m.Waiters(ctx, -1, m.labels(ctx, e.Key)...)
-	}
-	if e.AutoRenew {
-		m.Left.End()
-	}
 }
 
 // Renewal implements observe.Observer's Renewal.
