@@ -221,6 +221,7 @@ type slowWriter struct {
 }
 
 func (w *slowWriter) SetReadDeadline(time.Time) error {
+	// real time: the longer it takes, the surer a handler that does not wait is noticed
 	time.Sleep(time.Second)
 	w.set = time.Now()
 	return nil
