@@ -87,6 +87,7 @@ func TestPermitsAreOneLock(t *testing.T) {
 
 // TestACallerInTurnWaits has another process hold what the only caller of this one waits for: that has the turn meanwhile.
 func TestACallerInTurnWaits(t *testing.T) {
+	t.Parallel()
 	type claim func(context.Context, *sqllock.Registry) (*sqllock.Lease, error)
 	permit := func(ctx context.Context, r *sqllock.Registry) (*sqllock.Lease, error) {
 		return check.Value(semaphore.New(r, "k", 1))(t).Acquire(ctx, 1)

@@ -192,6 +192,6 @@ func shouldPing(_ context.Context, p stdlib.ShouldPingParams) bool {
 		return true // it is closed, or of a dialer whose connections have no deadlines
 	}
 	defer func() { _ = conn.Conn().SetReadDeadline(time.Time{}) }()
-	_, err := conn.ReceiveMessage(context.Background())
+	_, err := conn.ReceiveMessage(context.Background()) //nolint:contextcheck // with one that ends, the caller's handler waits on
 	return err != nil && !pgconn.Timeout(err)
 }

@@ -227,8 +227,8 @@ func TestACancellationAtEveryMoment(t *testing.T) {
 			if m.N == n && m.Done == done {
 				cancel(errStop)
 				if s.whole == nil {
-					time.Sleep(1)    // until what only follows ctx has ended, too
-					return own.Err() // no more than that, as pgx
+					time.Sleep(time.Nanosecond) // until what only follows ctx has ended, too
+					return own.Err()            // no more than that, as pgx
 				}
 			}
 			return nil

@@ -208,6 +208,7 @@ func TestLease_FromSendsNothing(t *testing.T) {
 // A caller that enters again waits for the database no longer than one that acquires, and gets the same errors. Here the
 // database takes seconds, and the driver does not see its context end.
 func TestLease_EnteringAgainEndsInTime(t *testing.T) {
+	t.Parallel()
 	const limit = 150 * time.Millisecond
 	for name, test := range map[string]struct {
 		enter func(s *fixture, held, cancelled context.Context) error // cancelled is made from held, and ends after limit

@@ -50,7 +50,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	if err == nil {
 		var cmd *cobra.Command
 		cmd, err = root.ExecuteContextC(ctx)
-		err = withInterrupt(cmd, err)
+		err = withInterrupt(cmd, err) //nolint:contextcheck // it asks for that of the command
 	}
 	if err != nil {
 		exit.Report(stderr, err, connect.Hint(err))

@@ -137,7 +137,7 @@ func TestInterrupted(t *testing.T) {
 // TestInterruptedConnection has a server that accepts connections and says nothing. The signal is no error of the database.
 func TestInterruptedConnection(t *testing.T) {
 	t.Parallel()
-	listener := check.Value(net.Listen("tcp", "127.0.0.1:0"))(t)
+	listener := check.Value(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
 	for _, scheme := range []string{"postgres", "mysql"} {
 		for _, args := range [][]string{{"list"}, {"migrate", "up"}, {"doctor"}} {
