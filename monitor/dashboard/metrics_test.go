@@ -322,7 +322,7 @@ func TestACallerInTurnWaits(t *testing.T) {
 						for what, n := range want {
 							off := math.Abs(got[what+"{} GAUGE"] - n)
 							if strings.HasSuffix(what, "_seconds") {
-								off -= 1 // a poll may come later
+								off-- // a poll may come later
 							}
 							if off > 0 {
 								t.Errorf("%s, %s: %s is %v, want %v", who, when, what, got[what+"{} GAUGE"], n)
