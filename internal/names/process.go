@@ -60,7 +60,7 @@ func (t *Table) AskFor(ctx context.Context, rows []stmt.Row) {
 // mayBeNamed reports whether the name of a row's process is to be expected. That of a row which stays for a minimum hold was
 // written before the lock was unlocked, and over four columns the row's CREATED_DATE then lies ahead.
 func mayBeNamed(row stmt.Row) bool {
-	return row.Age >= NamedAfter || clientid.IsKept(row.Holder) && row.Left > 0
+	return row.Age >= NamedAfter || row.Age < 0 && clientid.IsKept(row.Holder)
 }
 
 // ProcessNow returns what the process that has a holder calls itself, or "". It asks each time, also for a row that is younger
