@@ -49,7 +49,7 @@ func BenchmarkPair(b *testing.B) {
 // is asked first whether the connection was left in a transaction. The batches' goroutines may add a
 // fraction.
 func TestPairAllocations(t *testing.T) {
-	for isolation, most := range map[sqllock.Isolation]float64{sqllock.Serializable: 44, sqllock.ReadCommitted: 44, sqllock.Autocommit: 42} {
+	for isolation, most := range map[sqllock.Isolation]float64{sqllock.Serializable: 44, sqllock.ReadCommitted: 44, sqllock.Autocommit: 41} {
 		registry := newRegistry(t, fakedb.Open(), isolation)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -29,12 +29,13 @@ func classOfSchema(err error) Class {
 	return Schema
 }
 
+// closedErrors are those of a connection that was closed. The list is made once: a pair in Autocommit classifies an error, too.
+var closedErrors = slices.Concat([]error{driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed}, closedBySystem)
+
 // isClosed reports whether the network or the driver says that the connection was closed.
 func isClosed(err error) bool {
-	for _, closed := range slices.Concat([]error{driver.ErrBadConn, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed}, closedBySystem) {
-		if errors.Is(err, closed) {
-			return true
-		}
+	if slices.ContainsFunc(closedErrors, func(closed error) bool { return errors.Is(err, closed) }) {
+		return true
 	}
 	var unsent interface{ SafeToRetry() bool } // pgx's "conn busy" and "conn closed"
 	return errors.As(err, &unsent) && unsent.SafeToRetry() || anyIn(err, saysClosed)
