@@ -198,35 +198,38 @@ func TestWaiters_WithoutNames(t *testing.T) {
 	})
 }
 
-// Two processes want a lock all the time, one of them with several callers, for longer than its minimum hold: both get it.
+// A process has the lock almost all the time, for longer than its minimum hold each time. It steps back for another one, of which it
+// sees one holder at a time, after 100 ms, not only after a hundred times IdleBetweenTries.
 func TestWaiters_AMinimumHoldThatHasPassed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		s := newFixture(t, sqllock.Autocommit)
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		var all sync.WaitGroup
-		var turns [2]atomic.Int64
-		for process, callers := range []int{1, 2} { // the other one is known as a rival from the beginning
-			registry := shared.NewRegistry(t, s.another(sqllock.Autocommit).repository, &sqllock.RegistryOptions{TTL: time.Minute})
+		begin := func(callers int, held, pause time.Duration) (turns *atomic.Int64) {
+			turns = new(atomic.Int64)
+			registry := shared.NewRegistry(t, s.another(sqllock.Autocommit).repository, &sqllock.RegistryOptions{TTL: time.Minute, IdleBetweenTries: 20 * time.Millisecond})
 			lock := obtain(t, registry, "k").WithMinHold(time.Millisecond)
-			time.Sleep(50 * time.Millisecond)
 			for range callers {
 				all.Go(func() {
-					for ctx.Err() == nil {
+					for {
 						lease, err := lock.Lock(ctx)
 						if err != nil {
 							return
 						}
-						time.Sleep(20 * time.Millisecond)
+						turns.Add(1)
+						time.Sleep(held)
 						must(t, lease.Unlock(context.WithoutCancel(ctx)))
-						turns[process].Add(1)
+						time.Sleep(pause)
 					}
 				})
 			}
+			return turns
 		}
+		often, seldom := begin(2, 20*time.Millisecond, 0), begin(1, 100*time.Millisecond, 200*time.Millisecond)
 		all.Wait()
-		if one, two := turns[0].Load(), turns[1].Load(); one < 10 {
-			t.Errorf("two callers had the lock %d times, one of another process %d times", two, one)
+		if n := seldom.Load(); n < 15 {
+			t.Errorf("in ten seconds one process had the lock %d times, and the other one %d times", often.Load(), n)
 		}
 	})
 }
