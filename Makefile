@@ -37,7 +37,7 @@ MEET = ./adapters/httplock ./cmd/sqllock/internal/exec ./drivers/... $(shell $(G
 	./internal/test/registry ./internal/test/servers ./monitor/page ./sqllocktest ./sync/...
 
 # A simulation that fails beside other tests is named at the end: its own output has scrolled away.
-beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate WORLDS=$(2) TWICE=$(3) PROCESSES=1 RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
+beside = @red=$$(mktemp); $(MAKE) --no-print-directory -j2 $(1) simulate WORLDS=$(2) TWICE=$(3) RED=$$red; code=$$?; cat $$red; rm $$red; exit $$code
 
 # Without the worlds of make simulate: these need all packages compiled once more, Go's own and SQLite too, with
 # another runtime. The few that the tests run themselves do not.
@@ -71,8 +71,9 @@ test-servers: compile
 test-servers-all: compile
 	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS) -then '$(GO) -C dev/reliability test -count=1 -shuffle=on -timeout=30m .' -- $(TEST)
 
-# With changes to Go's runtime, so that a seed has one history. It needs the processor alone, so it runs
-# beside tests that wait for servers, and lets these go first.
+# With changes to Go's runtime, so that a seed has one history. It needs the processors alone, so it runs
+# beside tests that wait for servers, and lets these go first: it
+# takes a few per cent of what they could have, and all processors for the worlds that are left when they end.
 # SEED=86,443 repeats worlds, CHANGES=… one that was made simpler; SIMULATE=30m runs for longer;
 # WORLDS=300 runs so many from seed 1 on, or from FROM on, in place of a time; TWICE=100 runs so many of these
 # twice, which must have the same history. PROCESSES is how many worlds run at once, as many as
@@ -85,8 +86,8 @@ SIMULATION = SQLLOCK_SIMULATE=$(if $(call given,WORLDS),,$(SIMULATE)) SQLLOCK_SI
 .PHONY: simulate
 simulate: ## try random schedules and faults in virtual time (2 minutes)
 	overlay=$$($(GO) run ./internal/test/simulation/overlay bin/overlay) && \
-		$(SIMULATION) nice $(GO) test -overlay=$$overlay -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) -run=TestSimulation ./internal/test/simulation \
-		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=all nice $(GO) test -overlay=$$overlay -count=1 -vet=off -timeout=20m -run='TestElections|TestWaitsAmongProcesses|TestWaitsForLongHolders' ./sync/leader ./sync/rwlock) \
+		$(SIMULATION) nice -n 15 $(GO) test -overlay=$$overlay -count=1 -vet=off -v -timeout=0 $(if $(PROCESSES),-cpu=$(PROCESSES)) -run=TestSimulation ./internal/test/simulation \
+		$(if $(call given,SEED),,&& SQLLOCK_SIMULATE=all nice -n 15 $(GO) test -overlay=$$overlay -count=1 -vet=off -timeout=20m -run='TestElections|TestWaitsAmongProcesses|TestWaitsForLongHolders' ./sync/leader ./sync/rwlock) \
 		|| { $(if $(RED),echo 'The simulation has failed: see above or run make simulate WORLDS=$(WORLDS).' >$(RED);) exit 1; }
 
 # MUTANTSFLAGS='-v -run=token' runs some of them, and prints what the simulation says; -search=60 looks for other
