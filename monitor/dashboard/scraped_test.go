@@ -250,12 +250,12 @@ func TestPromtool(t *testing.T) {
 	if err != nil {
 		promtool = unpacked(t)
 	}
-	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml"}} {
+	for _, args := range [][]string{{"check", "rules", "alerts.yml"}, {"test", "rules", "alerts_test.yml", "alerts_days_test.yml"}} {
 		if out, err := exec.CommandContext(t.Context(), promtool, args...).CombinedOutput(); err != nil { //nolint:gosec // it is promtool
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
 	}
-	text := check.Value(os.ReadFile("alerts_test.yml"))(t)
+	text := append(check.Value(os.ReadFile("alerts_test.yml"))(t), check.Value(os.ReadFile("alerts_days_test.yml"))(t)...)
 	for name := range rules(t) {
 		if !strings.Contains(string(text), name) {
 			t.Errorf("no test has %s fire", name)
