@@ -128,7 +128,7 @@ func Given(cmd *cobra.Command, but ...string) string {
 		case flag.NoOptDefVal != "" && flag.Value.String() == flag.NoOptDefVal:
 			text.WriteString(" --" + flag.Name)
 		default:
-			for _, value := range values(flag) {
+			for _, value := range Values(flag) {
 				text.WriteString(" " + Quote("--"+flag.Name+"="+value))
 			}
 		}
@@ -136,8 +136,8 @@ func Given(cmd *cobra.Command, but ...string) string {
 	return text.String()
 }
 
-// values returns the values of a flag, which may be given several times.
-func values(flag *pflag.Flag) []string {
+// Values returns the values of a flag, which may be given several times.
+func Values(flag *pflag.Flag) []string {
 	if list, ok := flag.Value.(pflag.SliceValue); ok {
 		return list.GetSlice()
 	}

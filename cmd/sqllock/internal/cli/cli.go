@@ -77,12 +77,15 @@ func Command() *cobra.Command {
 		Example: `  sqllock demo
   sqllock exec nightly-report -- ./report.sh
   sqllock list`,
-		Args:             args.NoneButCommands,
-		RunE:             func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		SilenceErrors:    true, // run reports them
-		SilenceUsage:     true,
-		Version:          currentBuild().String(),
-		PersistentPreRun: endOnSignals,
+		Args:          args.NoneButCommands,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true, // run reports them
+		SilenceUsage:  true,
+		Version:       currentBuild().String(),
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			endOnSignals(cmd)
+			return checkDSNs(cmd)
+		},
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	// Few arguments are files; exec says where.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/args"
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 )
 
 var takesKey = regexp.MustCompile(` (KEY|NAME|ROLE)\b`)
@@ -43,8 +44,25 @@ func flagHint(cmd *cobra.Command, err error) string {
 func withoutDSN(err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) && args.IsDSN(invalid.GetValue()) {
-		return fmt.Errorf("--%s has a DSN as its value", invalid.GetFlag().Name)
+		return dsnOf(invalid.GetFlag())
 	}
+	return err
+}
+
+func dsnOf(flag *pflag.Flag) error { return fmt.Errorf("--%s has a DSN as its value", flag.Name) }
+
+// checkDSNs refuses a DSN, which may have a password, as the value of a flag that takes words: whatever refuses it later
+// would print it. A key may look like one.
+func checkDSNs(cmd *cobra.Command) (err error) {
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		switch flag.Name {
+		case "dsn", "key", "name", "role", "forget":
+		default:
+			if slices.ContainsFunc(args.Values(flag), args.IsDSN) {
+				err = exit.WithHint(exit.Usagef("%w", dsnOf(flag)), "%s --dsn …", cmd.CommandPath())
+			}
+		}
+	})
 	return err
 }
 

@@ -15,7 +15,7 @@ import (
 
 // endOnSignals ends the context of a command when a signal asks the process to end, so that the command
 // can clean up. exec, lead and acquire handle signals themselves.
-func endOnSignals(cmd *cobra.Command, _ []string) {
+func endOnSignals(cmd *cobra.Command) {
 	if runsCommand(cmd) || cmd.Name() == "acquire" {
 		return
 	}

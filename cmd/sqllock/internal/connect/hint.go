@@ -24,7 +24,7 @@ func withOpenHint(err error, target session.Target, prefix string, isDefault boo
 	case isDefault && sqlitedriver.IsUnwritable(err):
 		return exit.WithHint(err, "%s", defaultFileHint)
 	case target.Missing() && file == MustExist:
-		return exit.WithHint(err, "%s, which creates the file; its directory must exist", dbcall.MigrateUp(prefix))
+		return exit.WithHint(err, "correct the name of the file; or %s, which creates it in a directory that exists", dbcall.MigrateUp(prefix))
 	default:
 		return err
 	}

@@ -40,9 +40,13 @@ func (e *examination) schemaFinding(state migrations.State) finding {
 	case state.Apart != "" && state.Version != state.Target:
 		return finding{noteworthy, "schema", version, state.Apart}
 	case spring6 && state.Version > versionOfSpring6: // up refuses it
+		down := dbcall.MigrateGoto(versionOfSpring6, e.flags.Prefix)
+		if state.Version >= versionOfNames {
+			down += " (this removes the names of keys, and the runs of jobs)"
+		}
 		return finding{
 			broken, "schema", version + ", but the table has no EXPIRED_AFTER: it was dropped, or migrating down was interrupted",
-			fmt.Sprintf("%s; then, if no Spring before 7 uses the table, %s", dbcall.MigrateGoto(versionOfSpring6, e.flags.Prefix), dbcall.MigrateGoto(int(state.Latest), e.flags.Prefix)),
+			fmt.Sprintf("%s; then, if no Spring before 7 uses the table, %s", down, dbcall.MigrateGoto(int(state.Latest), e.flags.Prefix)),
 		}
 	case state.Layout == 0 && state.Version == 0:
 		return finding{broken, "schema", "not created yet", up}
@@ -59,5 +63,5 @@ func (e *examination) schemaFinding(state migrations.State) finding {
 	}
 }
 
-// versionOfSpring6 is the last version whose table Spring before 7 can use.
-const versionOfSpring6 = 2
+// versionOfSpring6 is the last version whose table Spring before 7 can use, versionOfNames the first with a table of names.
+const versionOfSpring6, versionOfNames = 2, 4

@@ -102,7 +102,8 @@ func TestNoDirectory(t *testing.T) {
 	program.Contains(t, said, "sqllock: --file /proc/self/lease: ")
 }
 
-// TestNamedPipe has a pipe that nobody writes to where a file belongs, as /dev/stdout may be one: acquire and release do not wait for it.
+// TestNamedPipe has a pipe where a file belongs, as /dev/stdout may be one: acquire does not wait for a reader, nor release
+// for a second writer, and a signal ends its wait for the first.
 func TestNamedPipe(t *testing.T) {
 	t.Parallel()
 	db := dbtest.SQLite(t)
@@ -113,6 +114,11 @@ func TestNamedPipe(t *testing.T) {
 	program.Contains(t, said, "pipe is no regular file", "try: --file -, which prints the lease; or ")
 
 	step(t, db, 0, "acquire", "deploy", "--ttl", "1h", "--file", file)
+	waiting := program.Start(t, db.DSN, "release", pipe)
+	writer := check.Value(os.OpenFile(pipe, os.O_WRONLY, 0))(t) // when it has opened the pipe
+	waiting.Signal(syscall.SIGTERM)
+	waiting.WantCode(128 + int(syscall.SIGTERM))
+	check.Must(t, writer.Close())
 	release := program.Start(t, db.DSN, "release", pipe)
 	check.Must(t, os.WriteFile(pipe, check.Value(os.ReadFile(file))(t), 0))
 	release.WantCode(0)

@@ -13,6 +13,7 @@ import (
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/format"
 	"github.com/sqllock/sqllock/cmd/sqllock/internal/process"
 	"github.com/sqllock/sqllock/dialect"
+	"github.com/sqllock/sqllock/internal/bounded"
 	"github.com/sqllock/sqllock/internal/engine"
 )
 
@@ -53,7 +54,7 @@ func withFile(cmd *cobra.Command, flags *connect.Flags, path string, fn func(hel
 	if err := flags.CheckChosen(); err != nil {
 		return err
 	}
-	f, err := read(path, cmd.InOrStdin())
+	f, err := bounded.Do(cmd.Context(), 0, func() (*File, error) { return read(path, cmd.InOrStdin()) }, nil) // nobody may write to a pipe
 	if err != nil {
 		return err
 	}

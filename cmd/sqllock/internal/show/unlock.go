@@ -106,7 +106,17 @@ func refuseShared(cmd *cobra.Command, flags *connect.Flags, r *sqllock.Repositor
 		return err
 	}
 	return exit.WithHint(fmt.Errorf("%q in region %s is shared (permits: %d, readers: %d), and each of them has a row of its own: nothing removed",
-		key, format.Printable(flags.Region), len(d.Permits), len(d.Readers)), "sqllock describe%s %s", args.Given(cmd, "force", "json"), args.Key(key))
+		key, format.Printable(flags.Region), alive(d.Permits), alive(d.Readers)), "sqllock describe%s %s", args.Given(cmd, "force", "json"), args.Key(key))
+}
+
+// alive returns how many leases of seats have not ended.
+func alive(seats []seatView) (n int) {
+	for _, seat := range seats {
+		if !seat.row.Expired() {
+			n++
+		}
+	}
+	return n
 }
 
 // unlocked is what unlock has done: the row is what it was before. Its JSON form is documented in
