@@ -3,14 +3,19 @@ package migrations_test
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/sqllock/sqllock/dialect"
 	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/test/check"
 	"github.com/sqllock/sqllock/internal/test/dbtest"
+	"github.com/sqllock/sqllock/internal/test/flaky"
 	"github.com/sqllock/sqllock/migrations"
 )
 
@@ -119,6 +124,57 @@ func TestDownInterrupted(t *testing.T) {
 			wantAt(t, db, 4, dialect.Spring7)
 			check.Equal(t, "columns", columns(t, db, "INT_LOCK"), five)
 			must(t, migrations.Goto(t.Context(), db.DB.DB, db.Dialect, 2, nil))
+		}
+	})
+}
+
+// TestDownInterrupted_AfterEachStatement has the way down fail after each of its statements, as MySQL has if the connection
+// breaks there. Both directions go on from there, if need be by what the error advises, and nothing is missing in the end.
+func TestDownInterrupted_AfterEachStatement(t *testing.T) {
+	t.Parallel()
+	dbtest.Databases{"mysql": dbtest.MySQL}.Each(t, func(t *testing.T, db *dbtest.DB) {
+		connector := flaky.New(db.DB.Driver(), db.DSN)
+		pool := sql.OpenDB(connector)
+		t.Cleanup(func() { must(t, pool.Close()) })
+		to := func(version uint) error { return migrations.Goto(t.Context(), db.DB.DB, db.Dialect, version, nil) }
+		broken := errors.New("broken")
+		must(t, to(4))
+		all := tables(t, db)
+		for n := 1; ; n++ {
+			for _, target := range []uint{0, 4} {
+				must(t, to(4))
+				sent := 0
+				connector.Follow(func(_ context.Context, m flaky.Moment) error {
+					if m.Op != flaky.Exec || !m.Done {
+						return nil
+					}
+					if sent++; sent != n {
+						return nil
+					}
+					return broken
+				})
+				err := migrations.Goto(t.Context(), pool, db.Dialect, 0, nil)
+				if sent < n {
+					must(t, err)
+					return
+				}
+				if err != nil && !errors.Is(err, broken) { // some settings, and the goodbye, may fail
+					t.Fatal(err)
+				}
+				switch err := to(target); {
+				case err == nil:
+				case strings.Contains(err.Error(), "go to version 2, then to 4"):
+					must(t, to(2))
+				case target == 4 && strings.Contains(err.Error(), "drop INT_LOCK_MIGRATIONS"):
+					run(t, db, "DROP TABLE INT_LOCK_MIGRATIONS")
+				default:
+					t.Fatal(n, err)
+				}
+				must(t, to(target))
+				if got := tables(t, db); target == 0 && len(got) > 0 || target == 4 && !slices.Equal(got, all) {
+					t.Errorf("after statement %d and to version %d: %v", n, target, got)
+				}
+			}
 		}
 	})
 }
@@ -265,8 +321,26 @@ func TestWaitsForWriter(t *testing.T) {
 	db := dbtest.SQLite(t)
 	pool := check.Value(sql.Open(db.Driver, withoutBusyTimeout(db)))(t)
 	t.Cleanup(func() { must(t, pool.Close()) })
-	writer := check.Value(db.DB.BeginTx(t.Context(), nil))(t)
-	defer writer.Rollback()
+	waitsFor(t, db, pool, "BEGIN IMMEDIATE")
+}
+
+// TestWaitsForWriter_WithoutWAL migrates while another writer keeps readers out, as it does for the length of a COMMIT.
+func TestWaitsForWriter_WithoutWAL(t *testing.T) {
+	t.Parallel()
+	db := dbtest.SQLite(t)
+	must(t, db.DB.Close())
+	file, _, _ := strings.Cut(db.DSN, "?")
+	db.DB = sqlx.MustOpen(db.Driver, file)
+	t.Cleanup(func() { must(t, db.DB.Close()) })
+	must(t, check.ErrorOf(db.DB.ExecContext(t.Context(), "PRAGMA journal_mode = DELETE")))
+	waitsFor(t, db, db.DB.DB, "BEGIN EXCLUSIVE")
+}
+
+// waitsFor has Up wait for a transaction that begins so.
+func waitsFor(t *testing.T, db *dbtest.DB, pool *sql.DB, begin string) {
+	t.Helper()
+	writer := check.Value(pool.Conn(t.Context()))(t)
+	must(t, check.ErrorOf(writer.ExecContext(t.Context(), begin)))
 	must(t, check.ErrorOf(writer.ExecContext(t.Context(), "CREATE TABLE t (x)")))
 
 	// real time: a transaction is in the way until after the limit, however late that is
@@ -274,7 +348,8 @@ func TestWaitsForWriter(t *testing.T) {
 	defer cancel()
 	wantErr(t, migrations.Up(ctx, pool, db.Dialect, nil), context.DeadlineExceeded)
 	done := check.Begin(func() error { return migrations.Up(t.Context(), pool, db.Dialect, nil) })
-	must(t, writer.Commit())
+	must(t, check.ErrorOf(writer.ExecContext(t.Context(), "COMMIT")))
+	must(t, writer.Close())
 	must(t, <-done)
 	wantAt(t, db, 4, dialect.Spring7)
 }

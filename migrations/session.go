@@ -60,11 +60,12 @@ func run(
 		}
 	}()
 	st, err := s.state(ctx)
-	if err != nil {
+	if err == nil {
+		if target := plan(st); target == st.begin(target) && st.sound(target) == nil {
+			return nil
+		}
+	} else if s.dialect.Classify(err) != sqltext.Transient { // another process has SQLite's file, which locked waits for
 		return err
-	}
-	if target := plan(st); target == st.begin(target) && st.sound(target) == nil {
-		return nil
 	}
 	return s.locked(ctx, func() error {
 		st, err := s.state(ctx)

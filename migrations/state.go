@@ -217,7 +217,7 @@ func (st State) consistent(target uint) error {
 	case st.Version > st.Latest:
 		return fmt.Errorf("%w: %s has version %d, but this version of sqllock knows only %d: use the newer version that has migrated",
 			ErrState, st.Bookkeeping, st.Version, st.Latest)
-	case st.Version > 0 && st.Layout == 0:
+	case st.Version > 0 && st.Layout == 0 && (st.Version > 1 || target > 0): // else removing it was interrupted
 		return fmt.Errorf("%w: %s has version %d, but there is no table %s: drop %[2]s and migrate up again",
 			ErrState, st.Bookkeeping, st.Version, st.Table)
 	case st.Version > spring6 && target > spring6 && st.Layout == dialect.Spring6:

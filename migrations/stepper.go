@@ -22,6 +22,7 @@ type stepper struct {
 	ctx     context.Context // golang-migrate passes no context
 	session *session
 	version uint
+	next    uint // after the step that is under way
 	only    uint // the only version that is recorded, or 0 for all
 }
 
@@ -39,29 +40,49 @@ func (d *stepper) Lock() error { return nil }
 // Unlock does nothing: the session releases the lock.
 func (d *stepper) Unlock() error { return nil }
 
-// Run runs the statements of a file.
+// Run runs the statements of a file. The version without the table that a step back drops is stored before them: if the step
+// is interrupted, Up makes the table again.
 func (d *stepper) Run(file io.Reader) error {
 	text, err := io.ReadAll(file)
 	if err != nil {
 		return err
 	}
-	return d.session.runFile(d.ctx, string(text))
-}
-
-// SetVersion stores a version when it is complete. It does not store a dirty version: a step
-// that fails is rolled back or can be repeated.
-func (d *stepper) SetVersion(version int, dirty bool) error {
-	if dirty {
-		return nil
-	}
-	number := uint(max(version, 0))
-	if d.only == 0 || d.only == number {
-		if err := d.session.write(d.ctx, number); err != nil {
+	if d.drops() {
+		if err := d.store(); err != nil {
 			return err
 		}
 	}
-	d.version = number
+	return d.session.runFile(d.ctx, string(text))
+}
+
+// SetVersion is called before and after the statements of a step. It does not store a dirty version: a step that fails is rolled
+// back or can be repeated.
+func (d *stepper) SetVersion(version int, dirty bool) error {
+	if d.next = uint(max(version, 0)); dirty {
+		return nil
+	}
+	if !d.drops() {
+		if err := d.store(); err != nil {
+			return err
+		}
+	}
+	d.version = d.next
 	return nil
+}
+
+// withoutFence and withoutNames are the versions before those that make the tables of tokens and of names.
+const withoutFence, withoutNames = 1, 3
+
+// drops reports whether the step drops a table, and does nothing else.
+func (d *stepper) drops() bool {
+	return d.next < d.version && (d.next == withoutFence || d.next == withoutNames)
+}
+
+func (d *stepper) store() error {
+	if d.only != 0 && d.only != d.next {
+		return nil
+	}
+	return d.session.write(d.ctx, d.next)
 }
 
 // Version returns the version that the session has reached.
