@@ -286,7 +286,7 @@ func (p *opening) dialect(ctx context.Context, o sqllock.RepositoryOptions) (dia
 	switch {
 	case dbcall.Is(err, dbcall.WrongTable):
 		return d, failure.As(sqllock.ErrSchema, "", err)
-	case err != nil && !dbcall.Is(err, dbcall.NoTable):
+	case err != nil && !dbcall.Is(err, dbcall.NoFence) && !dbcall.Is(err, dbcall.NoFenceOfFive):
 		return d, failure.As(sqllock.ErrDatabase, "", failure.WithCure(err))
 	case sequence:
 		return d.WithSequence(), nil

@@ -123,6 +123,10 @@ func TestToken_SequenceWithAGivenLayout(t *testing.T) {
 	if token, err := acquired(t, wrong); !errors.Is(err, sqllock.ErrSchema) {
 		t.Errorf("token %d, error %v", token, err)
 	}
+	db.DB.MustExecContext(t.Context(), "DROP TABLE INT_LOCK_FENCE") // as of a table that Spring has created
+	missing := check.Value(openMySQL(unhurried(t), db.DSN, openOptions{repository: *options}))(t)
+	is(t, check.ErrorOf(missing.TryLock(t.Context(), "k")), sqllock.ErrSchema)
+	must(t, missing.Close(t.Context()))
 }
 
 // A refused attempt draws no number, and says who is in the way.
