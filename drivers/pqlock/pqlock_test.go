@@ -1,6 +1,7 @@
 package pqlock_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/sqllock/sqllock"
@@ -15,9 +16,18 @@ func TestMain(m *testing.M) { testmain.Run(m) }
 // another key: that is noticed before anything connects.
 func TestOpen_WakeWithParametersOfPq(t *testing.T) {
 	t.Parallel()
-	for _, parameters := range []string{"hostaddr=127.0.0.1", "host=a,b hostaddr=127.0.0.1,127.0.0.2", "sslinline=true sslcert=c sslkey=k"} {
-		err := check.ErrorOf(pqlock.Open(t.Context(), "port=1 user=u dbname=db "+parameters, &pqlock.Options{Wake: true}))
+	for _, dsn := range []string{
+		"port=1 user=u dbname=db hostaddr=127.0.0.1",
+		"port=1 user=u dbname=db host=a,b hostaddr=127.0.0.1,127.0.0.2",
+		"port=1 user=u dbname=db sslinline=true sslcert=c sslkey=k",
+		"postgres://u:geheim@h:1/db?hostaddr=127.0.0.1",
+		"POSTGRES://u:geheim@h:1/db?hostaddr=127.0.0.1",
+	} {
+		err := check.ErrorOf(pqlock.Open(t.Context(), dsn, &pqlock.Options{Wake: true}))
 		check.Is(t, err, sqllock.ErrInvalid)
 		check.Contains(t, err.Error(), "hostaddr (PGHOSTADDR) and sslinline")
+		if strings.Contains(err.Error(), "geheim") {
+			t.Error(err)
+		}
 	}
 }

@@ -33,7 +33,8 @@ var (
 var (
 	errPostgresURL = errors.New("the DSN is not a URL like postgres://user:password@host:5432/database; " +
 		"in a password, special characters are written %XX")
-	errPostgresKeywords = errors.New("the DSN is not like host=… user=… password='…' dbname=…; " +
+	// ErrPostgresKeywords is for a DSN in place of the driver's error, which may contain a part of the password.
+	ErrPostgresKeywords = errors.New("the DSN is not like host=… user=… password='…' dbname=…; " +
 		"a password with spaces or quotes must be quoted")
 	errPostgresForm = errors.New("the DSN is neither postgres://user:password@host:5432/database nor host=… user=… password='…' dbname=…")
 )
@@ -50,7 +51,7 @@ func ParsePostgres(
 		a, err = postgresURL(dsn, address)
 	} else if KeywordForm.MatchString(dsn) {
 		if a, err = address(dsn); err != nil && !isFile(err) {
-			err = errPostgresKeywords
+			err = ErrPostgresKeywords
 		}
 	}
 	if err != nil {

@@ -29,11 +29,14 @@ func ParseToListen(dsn string) (session.Target, error) {
 	if err != nil {
 		return target, err
 	}
-	config, err := pq.NewConfig(dsn)
-	if err == nil && (config.SSLInline || config.Hostaddr.IsValid()) {
-		err = errForeign
+	config, err := pq.NewConfig(target.Source) // as Parse has read it
+	if err != nil {
+		return target, session.ErrPostgresKeywords
 	}
-	return target, err
+	if config.SSLInline || config.Hostaddr.IsValid() {
+		return target, errForeign
+	}
+	return target, nil
 }
 
 func onNotice(c driver.Conn, note func(routine string)) {
