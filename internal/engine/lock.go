@@ -171,9 +171,15 @@ func (s *Locks) reenter(ctx context.Context, r Request, wait time.Duration, u *U
 		u.cancel(nil)
 		return false, h.lost()
 	}
-	if err := s.renewReentered(ctx, u, wait); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
-		// What ends the outer lease here has ended the renewal too.
-		u.releasing = releaseContext{hold: h, caller: ctx}
+	waiting := ctx
+	if wait > 0 {
+		limited, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		waiting = limited
+	}
+	if err := s.renewReentered(ctx, waiting, u); err != nil && !errors.Is(err, failure.ErrPinned) { // no other holder has a pinned row
+		// What ends the outer lease here has ended the renewal too. The lease may have been unlocked meanwhile.
+		u.releasing = releaseContext{hold: h, caller: waiting, by: h.lease.deadline()}
 		_ = h.unlock(u) //nolint:contextcheck // it is made from ctx
 		u.cancel(nil)
 		return false, err
@@ -182,24 +188,25 @@ func (s *Locks) reenter(ctx context.Context, r Request, wait time.Duration, u *U
 	return true, nil
 }
 
-// renewReentered renews the lease that u has entered again, for a caller with ctx. It waits for the database as long as a
-// caller that acquires, with the same errors.
-func (s *Locks) renewReentered(ctx context.Context, u *Use, wait time.Duration) error {
-	waiting := ctx
-	if wait > 0 {
-		limited, cancel := context.WithTimeout(ctx, wait)
-		defer cancel()
-		waiting = limited
-	}
+// renewReentered renews the lease that u has entered again, for a caller with ctx, until waiting ends. Its errors are those
+// of a caller that acquires.
+func (s *Locks) renewReentered(ctx, waiting context.Context, u *Use) error {
 	began := time.Now()
 	err := u.hold.renewForReentry(waiting)
 	ended := bounded.Ended(waiting)
-	if err == nil || ended == nil || errors.Is(err, failure.ErrPinned) || u.hold.alive() != nil {
+	if err == nil || ended == nil || errors.Is(err, failure.ErrPinned) {
 		return err
 	}
-	waited := time.Since(began)
-	if errors.Is(ended, context.DeadlineExceeded) && failure.IsSilence(waited, waited) {
-		return failure.CutShort(ctx, failure.Silent(u.key, waited))
+	if lost := u.hold.alive(); lost != nil {
+		return lost
+	}
+	waited, silent := time.Since(began), failure.SilenceOf(err)
+	switch {
+	case !errors.Is(ended, context.DeadlineExceeded):
+	case u.hold.mayBePinned(ctx, silent):
+		return failure.ErrPinned
+	case failure.IsSilence(silent, waited):
+		return failure.CutShort(ctx, failure.Silent(u.key, silent))
 	}
 	return s.notAcquired(ctx, u.key, locktable.Row{}, waited)
 }

@@ -31,6 +31,13 @@ func (w *waiter) silence(ctx context.Context, ended error, seen locktable.Row, b
 	return seen, failure.Silent(h.key, silent)
 }
 
+// mayBePinned reports whether the row is there, for a caller with ctx whose renewal had no answer for so long: a transaction
+// may have it pinned.
+func (h *hold) mayBePinned(ctx context.Context, unanswered time.Duration) bool {
+	row, err := h.locks.table.Reads.ReadSoon(ctx, h.claim())
+	return err == nil && row.Holder == h.term.holder && h.locks.table.Reads.MayBeBlocked(unanswered)
+}
+
 // IsSilent reports whether the database does not answer within a moment, for a caller whose ctx has ended.
 func (s *Locks) IsSilent(ctx context.Context, lockKey string) bool {
 	_, err := s.table.Reads.ReadSoon(ctx, locktable.Claim{LockKey: lockKey})

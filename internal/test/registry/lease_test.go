@@ -247,6 +247,34 @@ func TestLease_EnteringAgainEndsInTime(t *testing.T) {
 	}
 }
 
+// A caller that enters again, in vain, may be the last one that has the lock: then it does not wait for the release either.
+func TestLease_EnteringAgainEndsInTime_AsTheLastUse(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const limit = 150 * time.Millisecond
+		s := newFixture(t, sqllock.Autocommit)
+		lease := held(s)
+		s.connector.Follow(func(context.Context, flaky.Moment) error { time.Sleep(lateTTL); return nil })
+		time.AfterFunc(limit/2, func() { must(t, lease.Unlock(t.Context())) })
+		began := time.Now()
+		is(t, check.ErrorOf(s.lock.TryLockFor(context.WithoutCancel(lease.Context()), limit)), sqllock.ErrDatabase)
+		check.Takes(t, "to enter again", began, limit, limit+2*slack) // a moment each for the renewal, a read and the release
+		s.connector.Follow(nil)
+		must(t, check.Value(s.lock.TryLockFor(t.Context(), 2*lateTTL))(t).Unlock(t.Context()))
+	})
+}
+
+// A renewal that the server answers, over and over, is no silence: SQLite does while another process writes.
+func TestLease_EnteringAgainAfterLostRaces(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		lease := held(s)
+		s.connector.Follow(func(context.Context, flaky.Moment) error { return busy{} })
+		is(t, check.ErrorOf(s.lock.TryLockFor(lease.Context(), 200*time.Millisecond)), sqllock.ErrNotAcquired)
+		s.connector.Follow(nil)
+		must(t, lease.Unlock(t.Context()))
+	})
+}
+
 // A lease that was unlocked is carried no more, whatever else has become of it: of work that goes on, the context is one like
 // any other.
 func TestLease_UnlockedIsNotCarried(t *testing.T) {

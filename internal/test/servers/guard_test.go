@@ -227,6 +227,28 @@ func TestGuard_RefusedAfterAWait(t *testing.T) {
 	})
 }
 
+// A transaction that is none of the lease's has the row pinned: a caller that enters the lock again has it, also if its limit
+// ends before that of the renewal's wait. The database has answered, and nobody else can hold the lock.
+func TestLease_EnteringAgainBesideAPinnedRow(t *testing.T) {
+	t.Parallel()
+	for _, o := range onServers(t) {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			db := up(t, o.database)
+			lock := obtain(t, o.opened(t, db.DSN, openOptions{registry: sqllock.RegistryOptions{TTL: never, NoRenew: true}}), "k")
+			lease := check.Value(lock.TryLock(t.Context()))(t)
+			pin := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
+			defer func() { _ = pin.Rollback() }()
+			must(t, check.ErrorOf(pin.ExecContext(t.Context(), "SELECT 1 FROM INT_LOCK FOR UPDATE")))
+			for _, limit := range []time.Duration{300 * time.Millisecond, 3 * time.Second} {
+				must(t, check.Value(lock.TryLockFor(lease.Context(), limit))(t).Unlock(t.Context()))
+			}
+			must(t, pin.Rollback())
+			must(t, lease.Unlock(t.Context()))
+		})
+	}
+}
+
 // takenOver returns a lease and the next one of its row, and the transaction that gives the row to that one.
 func takenOver(t *testing.T, db *dbtest.DB) (late, next *sqllock.Lease, takeOver *sqlx.Tx) {
 	t.Helper()
