@@ -185,6 +185,16 @@ func Silent(key string, silent time.Duration) error {
 	}, key)
 }
 
+// Outage returns the error that the database has answered as an ErrDatabase about key, without what has then ended a wait for
+// the outage to pass. It returns nil if err has none.
+func Outage(err error, key string) error {
+	var e *tableError
+	if !errors.As(err, &e) || !errors.Is(e.sentinel, ErrDatabase) || e.table.Kind == dbcall.NoAnswer {
+		return nil
+	}
+	return Of(e.table, key)
+}
+
 // CutShort makes the error of a call of ctx whose wait its limit has ended before the database has answered.
 func CutShort(ctx context.Context, silent error) error {
 	if ended := bounded.Ended(ctx); ended != nil {

@@ -30,18 +30,20 @@ func (s *Set) notAcquired(ctx context.Context, row sqllock.Row, waited time.Dura
 }
 
 // Failed returns the error of a call of ctx whose attempt, or wait, has failed with err. It is a
-// NotAcquired if err is one, about whichever row, or if waiting has ended, which is made from ctx.
-// Any other error is returned as it is.
+// NotAcquired if err is one, about whichever row, or if waiting has ended, which is made from ctx, and the last answer of the
+// database was no error. Any other error is returned as it is.
 func (s *Set) Failed(ctx, waiting context.Context, err error) error {
 	var held *sqllock.HeldError
-	silent := failure.SilenceOf(err)
+	silent, outage := failure.SilenceOf(err), failure.Outage(err, s.key)
 	switch {
-	case errors.Is(err, sqllock.ErrClosed):
+	case errors.Is(err, sqllock.ErrClosed) && s.CheckOpen() != nil: // else ctx is that of a lease of another registry
 		return err
 	case errors.As(err, &held):
 		return s.notAcquired(ctx, sqllock.Row{Holder: held.Holder, Left: held.Left, Process: held.Process}, spanOf(waiting).waited())
 	case bounded.Ended(waiting) == nil:
 		return err
+	case outage != nil:
+		return failure.CutShort(ctx, outage)
 	case !errors.Is(bounded.Ended(waiting), context.DeadlineExceeded): // its caller has ended it
 	case !failure.IsSilence(silent, time.Since(spanOf(waiting).began)):
 	case errors.Is(err, sqllock.ErrDatabase) || s.locks.IsSilent(waiting, s.lockKey):
@@ -67,6 +69,8 @@ func (s *Set) Alive(ctx, waiting context.Context, lease *sqllock.Lease) (*sqlloc
 	cause := context.Cause(lease.Context()) //nolint:contextcheck // it is made from ctx
 	Release(waiting, lease)
 	switch {
+	case bounded.Ended(ctx) != nil: // also if ctx is that of another lease, which is lost
+		return nil, s.NotAcquired(ctx, sqllock.Row{})
 	case errors.Is(cause, sqllock.ErrClosed):
 		return nil, cause
 	case errors.Is(cause, sqllock.ErrLockLost):

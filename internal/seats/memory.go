@@ -195,7 +195,7 @@ func (s *Set) readOn(r *reading) {
 	for r != nil {
 		row, _, err := s.registry.Repository().Peek(r.ctx, s.turn) // which has a limit of its own
 		m.mu.Lock()
-		if r.err = err; !row.Expired() && row != (sqllock.Row{}) {
+		if r.err = err; !row.Expired() && row != (sqllock.Row{}) && !s.IsLeftover(row) {
 			r.waiter, m.turnFree = row, false
 		}
 		close(r.done)

@@ -113,6 +113,18 @@ func (s *Set) Carried(ctx context.Context) []*sqllock.Lease {
 	})
 }
 
+// Own is [Set.Carried], or an [sqllock.ErrLockLost] if one of the leases is lost. To lock the seat of that one would enter it
+// again, if its row is free because it was deleted.
+func (s *Set) Own(ctx context.Context) ([]*sqllock.Lease, error) {
+	own := s.Carried(ctx)
+	for _, lease := range own {
+		if _, err := s.registry.LeaseFrom(ctx, lease.Keys()[0]); errors.Is(err, sqllock.ErrLockLost) {
+			return nil, err
+		}
+	}
+	return own, nil
+}
+
 // SeatOf returns the key of a seat that a lease of [Set.Carried] has: not always its Key, as it may be
 // that of a joint lock.
 func (s *Set) SeatOf(lease *sqllock.Lease) string {

@@ -144,13 +144,20 @@ func (r *run) execute(ctx context.Context) error {
 	if r.untilSuccess {
 		first = lock
 	}
+	outer := ctx
 	return first.ExecuteLockedFor(ctx, 0, func(ctx context.Context) (err error) {
-		defer func() { r.record(ctx, err) }() // also if fn panics
-		if err := r.call(ctx); err != nil || !r.untilSuccess {
-			return err
+		defer func() { r.record(ctx, err != nil || isLost(outer, ctx)) }() // also if fn panics
+		if err := r.call(ctx); err != nil || !r.untilSuccess || isLost(outer, ctx) {
+			return err // of a lost lease the release says so, also if fn has unlocked it
 		}
 		return r.keep(ctx, kept)
 	})
+}
+
+// isLost reports whether the lease with the context ctx, made from outer, has been lost. That of outer may be another one.
+func isLost(outer, ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, sqllock.ErrLockLost) && cause != context.Cause(outer) //nolint:errorlint // the same one, or another
 }
 
 // call runs fn.
@@ -164,9 +171,6 @@ func (r *run) call(ctx context.Context) error {
 
 // keep gives the lock its minimum hold, by entering it once more. fn has succeeded, also if its context has ended.
 func (r *run) keep(ctx context.Context, kept *sqllock.JdbcLock) error {
-	if errors.Is(context.Cause(ctx), sqllock.ErrLockLost) {
-		return nil // the release says so, also if fn has unlocked the lease
-	}
 	lease, err := kept.TryLock(context.WithoutCancel(ctx))
 	if errors.Is(err, sqllock.ErrNotAcquired) {
 		return fmt.Errorf("%w: %q: the job has run, and has unlocked before it returned: it may run again in the same period", sqllock.ErrNotHeld, r.key)
@@ -177,11 +181,10 @@ func (r *run) keep(ctx context.Context, kept *sqllock.JdbcLock) error {
 	return lease.Unlock(ctx)
 }
 
-// record writes how the run has ended, with err unless fn has panicked.
-func (r *run) record(ctx context.Context, err error) {
+// record writes how the run has ended: it has failed, or has panicked, or succeeded.
+func (r *run) record(ctx context.Context, failed bool) {
 	if r.recorded() {
-		failed := !r.returned || err != nil || errors.Is(context.Cause(ctx), sqllock.ErrLockLost)
-		runs.Record(ctx, r.registry, r.key, runs.Last{Took: r.took, Failed: failed})
+		runs.Record(ctx, r.registry, r.key, runs.Last{Took: r.took, Failed: failed || !r.returned})
 	}
 }
 

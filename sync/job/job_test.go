@@ -281,6 +281,21 @@ func TestALostRunDoesNotKeepItsLock(t *testing.T) {
 	})
 }
 
+// TestAnOuterLeaseThatIsLostIsNotTheJobs has a job succeed while the lease is lost inside which it was called: it is kept.
+func TestAnOuterLeaseThatIsLostIsNotTheJobs(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *sqllocktest.Registry) {
+		outer := check.Value(r.Lock(t.Context(), "outer"))(t)
+		run := job.New(r.Registry, "report", time.Minute, func(ctx context.Context) error {
+			r.Lose("outer")
+			<-ctx.Done()
+			return nil
+		}, job.UntilSuccess())
+		must(t, run(outer.Context()))
+		is(t, check.ErrorOf(r.Another().TryLock(t.Context(), "report")), sqllock.ErrNotAcquired)
+		is(t, outer.Unlock(t.Context()), sqllock.ErrLockLost)
+	})
+}
+
 // TestRunsAreReported has each outcome of a job, with when it can run again.
 func TestRunsAreReported(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func (c *candidate) campaign(ctx context.Context) (*term, error) {
 			return nil, err
 		}
 		c.opts.reportError(err)
-		bounded.Sleep(ctx, failures.next())
+		c.pause(ctx, failures.next())
 	}
 	return nil, context.Cause(ctx)
 }

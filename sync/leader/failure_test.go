@@ -183,6 +183,24 @@ func TestCloseEndsRunInAPause(t *testing.T) {
 	})
 }
 
+// TestCloseEndsRunInAnOutage closes the registry in the pause of an elector that has met errors of the database.
+func TestCloseEndsRunInAnOutage(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		a := f.process("a", leader.Options{})
+		mend := f.breakDatabase()
+		running := a.start(a.lead)
+		time.Sleep(2 * ttl) // the pauses have grown
+		for a.newErrors(); len(a.newErrors()) == 0; {
+			time.Sleep(idle / 10)
+		}
+		mend()
+		began := time.Now()
+		f.Must(a.registry.Close(f.Context()))
+		f.Is(<-running.result, sqllock.ErrClosed)
+		f.Takes("the end of Run", began, 0, idle)
+	})
+}
+
 // TestTwoElectorsOfOneRegistry lead in turn, with and without HandOff.
 func TestTwoElectorsOfOneRegistry(t *testing.T) {
 	t.Parallel()

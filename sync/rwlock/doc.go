@@ -33,8 +33,8 @@
 //     back is [Lock.Downgrade].
 //   - Contexts know only leases of their own registry. A caller that locks once more through another registry waits for itself.
 //   - A lease whose row could not be released counts as held until its time-to-live ends.
-//   - A wait for readers, or for a writer to leave, ends with the first error of the database, also if the registry waits through
-//     outages ([sqllock.RegistryOptions]).
+//   - A wait for readers, or of a reader for a writer to leave, ends with the first error of the database, also if the registry
+//     waits through outages ([sqllock.RegistryOptions]).
 //   - In a cluster of several writable servers [sqllock.RepositoryOptions].Layout must not be set: reads would not wait for what was
 //     committed on another server.
 package rwlock

@@ -20,7 +20,7 @@ const mostOps = 400
 func rlock(p *process) method { return p.rw.RLock }
 func wlock(p *process) method { return p.rw.Lock }
 
-// TestALimitInAnOutage has the limit of a wait for the turn end while the database fails.
+// TestALimitInAnOutage has the limit of a wait for the turn end while the database fails: that is no taken lock.
 func TestALimitInAnOutage(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		p := f.processWith(sqllock.RegistryOptions{TTL: ttl, WaitThroughOutages: true, NoRenew: true})
@@ -31,7 +31,9 @@ func TestALimitInAnOutage(t *testing.T) {
 			return p.rw.TryLockFor(ctx, 5*time.Second)
 		})
 		p.network.Follow(func(context.Context, flaky.Moment) error { return errGone })
-		f.Is((<-writing).err, sqllock.ErrNotAcquired)
+		err := (<-writing).err
+		f.Is(err, sqllock.ErrDatabase, errGone)
+		check.IsNot(f, err, sqllock.ErrNotAcquired, context.DeadlineExceeded)
 		p.network.Follow(nil)
 		f.Must(p.repository.ReleaseAll(f.Context()))
 	})

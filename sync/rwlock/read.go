@@ -82,6 +82,9 @@ func (l *Lock) read(ctx context.Context, wait time.Duration) (*sqllock.Lease, er
 	if _, err := l.own(ctx); err != nil {
 		return nil, err
 	}
+	if _, err := l.readers.Own(ctx); err != nil {
+		return nil, err
+	}
 	waiting, cancel := seats.Limited(ctx, wait)
 	defer cancel()
 	r := reading{call{l, ctx, waiting, wait == seats.NotAtAll}, ctx}

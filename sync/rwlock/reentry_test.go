@@ -143,11 +143,32 @@ func TestALostLeaseIsNotEntered(t *testing.T) {
 			f.Must(p.repository.ReleaseAll(f.Context()))
 			f.Is(lost.Renew(f.Context()), sqllock.ErrLockLost)
 			ctx := context.WithoutCancel(lost.Context())
-			f.Is(check.ErrorOf(p.rw.RLock(ctx)), sqllock.ErrLockLost)
+			for _, ctx := range []context.Context{ctx, lost.Context()} {
+				err := check.ErrorOf(p.rw.RLock(ctx))
+				f.Is(err, sqllock.ErrLockLost)
+				check.IsNot(f, err, sqllock.ErrNotAcquired)
+			}
 			f.Is(lost.Unlock(f.Context()), sqllock.ErrLockLost)
 			f.Unlock(check.Value(p.rw.Lock(ctx))(f)) // it was unlocked, so ctx is like any other
 		}
 		p.rows(0)
+	})
+}
+
+// TestALostPlainLeaseEndsTheWaitForReaders loses the lease in which the write lock was to be entered.
+func TestALostPlainLeaseEndsTheWaitForReaders(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		p := f.process()
+		p.crashed(lockKey+" reader 7", time.Hour)
+		plain := check.Value(p.registry.Lock(f.Context(), key))(f)
+		writing := f.start(plain.Context(), p.rw.Lock)
+		time.Sleep(time.Second)
+		f.Must(check.ErrorOf(p.repository.Delete(f.Context(), key, plain.Holder())))
+		f.Is(plain.Renew(f.Context()), sqllock.ErrLockLost)
+		err := (<-writing).err
+		f.Is(err, sqllock.ErrLockLost)
+		check.IsNot(f, err, sqllock.ErrNotAcquired)
+		f.Must(p.repository.ReleaseAll(f.Context()))
 	})
 }
 

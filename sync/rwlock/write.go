@@ -94,7 +94,11 @@ func (l *Lock) write(ctx context.Context, wait time.Duration) (*sqllock.Lease, e
 	defer cancel()
 	w := writing{call{l, ctx, waiting, wait == seats.NotAtAll}}
 	if own != nil {
-		return w.enter(own, writes)
+		lease, err := w.enter(own, writes)
+		if _, lost := l.own(ctx); err != nil && lost != nil {
+			return nil, lost // ctx has ended with it
+		}
+		return lease, err
 	}
 	if w.once || !l.readers.IsWaitedFor() {
 		lease, err := w.attempt()

@@ -39,7 +39,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int, wait time.Duration) (*sq
 // first is the attempt of a caller that does not wait for its turn.
 func (a *acquisition) first() (*sqllock.Lease, error) {
 	if a.n == 1 {
-		own, err := a.own()
+		own, err := a.permits.Own(a.ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (a *acquisition) attempt(itsTurn bool) (*sqllock.Lease, error) {
 	for range seats.MaxRaces {
 		free, err := a.choose(itsTurn, taken)
 		if refused != nil && errors.Is(err, sqllock.ErrNotAcquired) {
-			break // the refusal says by whom
+			return nil, a.failed(refused) // which says by whom; ctx may have ended since
 		}
 		if err != nil {
 			return nil, err
@@ -98,7 +98,7 @@ func (a *acquisition) failed(err error) error { return a.permits.Failed(a.ctx, a
 // that choose at the same time seldom choose the same. It returns [sqllock.ErrNotAcquired] if the
 // caller is not to have them.
 func (a *acquisition) choose(itsTurn bool, taken []string) ([]string, error) {
-	own, err := a.own()
+	own, err := a.permits.Own(a.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,16 +114,4 @@ func (a *acquisition) choose(itsTurn bool, taken []string) ([]string, error) {
 		return nil, a.permits.NotAcquired(a.ctx, waiter)
 	}
 	return free[:a.n], nil
-}
-
-// own returns the leases of permits that the caller's context carries. To lock such a permit would
-// enter it again, if its row is free because it was deleted.
-func (a *acquisition) own() ([]*sqllock.Lease, error) {
-	own := a.permits.Carried(a.ctx)
-	for _, lease := range own {
-		if _, err := a.permits.Registry().LeaseFrom(a.ctx, lease.Keys()[0]); errors.Is(err, sqllock.ErrLockLost) {
-			return nil, err
-		}
-	}
-	return own, nil
 }

@@ -60,6 +60,19 @@ func TestOthersAreFaster(t *testing.T) {
 		network.Follow(nil)
 		f.Unlock(lease)
 		f.has()
+
+		ctx, cancel := context.WithCancel(f.Context())
+		network.Follow(afterReads(func(read int) {
+			switch read {
+			case 1:
+				theirs = f.acquires(other, 3)
+			case 2:
+				cancel()
+			}
+		}))
+		f.Is(check.ErrorOf(a.TryAcquire(ctx, 2)), sqllock.ErrNotAcquired, context.Canceled)
+		network.Follow(nil)
+		f.Unlock(theirs)
 	})
 }
 
