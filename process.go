@@ -119,7 +119,7 @@ func (r *Repository) peeked(ctx context.Context, read map[string]locktable.Row) 
 	rows := make(map[string]Row, len(read))
 	for key, from := range read {
 		row := rowOf(from)
-		row.Process = parseProcess(r.table.Names.Process(ctx, from))
+		row.Process = parseProcess(r.table.Names.KnownProcess(from.Holder))
 		if row.Key = key; uuidForm.MatchString(key) {
 			row.Key = named.Key(from)
 		}

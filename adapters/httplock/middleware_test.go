@@ -221,7 +221,7 @@ type slowWriter struct {
 }
 
 func (w *slowWriter) SetReadDeadline(time.Time) error {
-	// real time: the longer it takes, the surer a handler that does not wait is noticed
+	// real time: none, in the bubble of the test
 	time.Sleep(time.Second)
 	w.set = time.Now()
 	return nil
