@@ -203,7 +203,7 @@ func (s *Locks) renewReentered(ctx, waiting context.Context, u *Use) error {
 	waited, silent := time.Since(began), failure.SilenceOf(err)
 	switch {
 	case !errors.Is(ended, context.DeadlineExceeded):
-	case u.hold.mayBePinned(ctx, silent):
+	case bounded.Ended(ctx) == nil && u.hold.mayBePinned(ctx, silent):
 		return failure.ErrPinned
 	case failure.IsSilence(silent, waited):
 		return failure.CutShort(ctx, failure.Silent(u.key, silent))

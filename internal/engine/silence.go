@@ -34,7 +34,9 @@ func (w *waiter) silence(ctx context.Context, ended error, seen locktable.Row, b
 // mayBePinned reports whether the row is there, for a caller with ctx whose renewal had no answer for so long: a transaction
 // may have it pinned.
 func (h *hold) mayBePinned(ctx context.Context, unanswered time.Duration) bool {
-	row, err := h.locks.table.Reads.ReadSoon(ctx, h.claim())
+	claim := h.claim()
+	claim.More = nil // of a joint lock a read returns only the rows of others
+	row, err := h.locks.table.Reads.ReadSoon(ctx, claim)
 	return err == nil && row.Holder == h.term.holder && h.locks.table.Reads.MayBeBlocked(unanswered)
 }
 

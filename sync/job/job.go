@@ -154,10 +154,11 @@ func (r *run) execute(ctx context.Context) error {
 	})
 }
 
-// isLost reports whether the lease with the context ctx, made from outer, has been lost. That of outer may be another one.
+// isLost reports whether the lease with the context ctx, made from outer, has been lost, and not that of outer alone. If both
+// have, it says no, and keep finds out.
 func isLost(outer, ctx context.Context) bool {
 	cause := context.Cause(ctx)
-	return errors.Is(cause, sqllock.ErrLockLost) && cause != context.Cause(outer) //nolint:errorlint // the same one, or another
+	return errors.Is(cause, sqllock.ErrLockLost) && cause != context.Cause(outer) //nolint:errorlint // all losses are one value
 }
 
 // call runs fn.

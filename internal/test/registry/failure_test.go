@@ -119,6 +119,7 @@ func TestCureOf(t *testing.T) {
 		cause string
 	}{
 		{answer("22023"), "the server refuses the value of a parameter of the DSN"},
+		{fmt.Errorf(`too many connections for role "app": %w`, answer("53300")), "the server has no connection left"},
 		{errors.New(`FATAL: role "app" does not exist (SQLSTATE 22023)`), "the server has no such role as the DSN asks for"},
 		{errors.New("Error 1231 (42000): Variable 'sql_mode' can't be set to the value of 'nonsense'"), "the server refuses the value of a parameter of the DSN"},
 		{errors.New("Error 1232 (42000): Incorrect argument type to variable 'wait_timeout'"), "the server refuses the value of a parameter of the DSN"},

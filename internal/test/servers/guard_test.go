@@ -235,16 +235,22 @@ func TestLease_EnteringAgainBesideAPinnedRow(t *testing.T) {
 		t.Run(o.name, func(t *testing.T) {
 			t.Parallel()
 			db := up(t, o.database)
-			lock := obtain(t, o.opened(t, db.DSN, openOptions{registry: sqllock.RegistryOptions{TTL: never, NoRenew: true}}), "k")
-			lease := check.Value(lock.TryLock(t.Context()))(t)
+			registry := o.opened(t, db.DSN, openOptions{registry: sqllock.RegistryOptions{TTL: never, NoRenew: true}})
+			lock, joint := obtain(t, registry, "k"), obtainAll(t, registry, "a", "b")
+			lease, both := check.Value(lock.TryLock(t.Context()))(t), check.Value(joint.TryLock(t.Context()))(t)
 			pin := check.Value(db.DB.BeginTxx(t.Context(), nil))(t)
 			defer func() { _ = pin.Rollback() }()
 			must(t, check.ErrorOf(pin.ExecContext(t.Context(), "SELECT 1 FROM INT_LOCK FOR UPDATE")))
 			for _, limit := range []time.Duration{300 * time.Millisecond, 3 * time.Second} {
 				must(t, check.Value(lock.TryLockFor(lease.Context(), limit))(t).Unlock(t.Context()))
+				must(t, check.Value(joint.TryLockFor(both.Context(), limit))(t).Unlock(t.Context()))
 			}
+			ended, cancel := context.WithTimeout(lease.Context(), 300*time.Millisecond)
+			defer cancel()
+			is(t, check.ErrorOf(lock.TryLock(ended)), context.DeadlineExceeded) // a lease would have ended with it
 			must(t, pin.Rollback())
 			must(t, lease.Unlock(t.Context()))
+			must(t, both.Unlock(t.Context()))
 		})
 	}
 }
