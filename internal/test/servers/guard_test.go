@@ -245,6 +245,7 @@ func TestLease_EnteringAgainBesideAPinnedRow(t *testing.T) {
 				must(t, check.Value(lock.TryLockFor(lease.Context(), limit))(t).Unlock(t.Context()))
 				must(t, check.Value(joint.TryLockFor(both.Context(), limit))(t).Unlock(t.Context()))
 			}
+			// real time: the limit ends a wait, however late it is
 			ended, cancel := context.WithTimeout(lease.Context(), 300*time.Millisecond)
 			defer cancel()
 			is(t, check.ErrorOf(lock.TryLock(ended)), context.DeadlineExceeded) // a lease would have ended with it

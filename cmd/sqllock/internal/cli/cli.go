@@ -46,14 +46,17 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	completeWithoutPackage(root)
-	err := checkDashes(root, args)
+	report, err := exit.Report, checkDashes(root, args)
 	if err == nil {
 		var cmd *cobra.Command
 		cmd, err = root.ExecuteContextC(ctx)
 		err = withInterrupt(cmd, err) //nolint:contextcheck // it asks for that of the command
+		if holdsALock(cmd) {
+			report = exec.Report
+		}
 	}
 	if err != nil {
-		exit.Report(stderr, err, connect.Hint(err))
+		report(stderr, err, connect.Hint(err))
 	}
 	return exit.CodeOf(err)
 }

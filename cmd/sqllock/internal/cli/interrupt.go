@@ -16,7 +16,7 @@ import (
 // endOnSignals ends the context of a command when a signal asks the process to end, so that the command
 // can clean up. exec, lead and acquire handle signals themselves.
 func endOnSignals(cmd *cobra.Command) {
-	if runsCommand(cmd) || cmd.Name() == "acquire" {
+	if holdsALock(cmd) {
 		return
 	}
 	ctx, interrupt := context.WithCancelCause(cmd.Context())
@@ -33,6 +33,9 @@ func endOnSignals(cmd *cobra.Command) {
 		}
 	}()
 }
+
+// holdsALock reports whether a command waits for a lock, and holds it.
+func holdsALock(cmd *cobra.Command) bool { return runsCommand(cmd) || cmd.Name() == "acquire" }
 
 // interrupted is the cause with which a signal ends the context of a command. It is a
 // context.Canceled, so the library's errors contain it instead of that.

@@ -2,8 +2,11 @@ package exec
 
 import (
 	"io"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/sqllock/sqllock/cmd/sqllock/internal/exit"
 )
 
 // A printer prints messages in the background: a write to a full pipe, or to a terminal after Ctrl-S, blocks.
@@ -50,6 +53,15 @@ func (p *printer) next() (message string, ok bool) {
 	}
 	message, p.messages = p.messages[0], p.messages[1:]
 	return message, true
+}
+
+// Report is [exit.Report] for the error with which exec, lead or acquire ends. Where nobody reads it, it waits for flushLimit.
+func Report(w io.Writer, err error, hint string) {
+	var text strings.Builder
+	exit.Report(&text, err, hint)
+	var p printer
+	p.print(w, text.String())
+	p.flush()
 }
 
 // flush waits until all messages are printed, for flushLimit at most.

@@ -82,6 +82,18 @@ func TestThePrinterKeepsTheLastMessages(t *testing.T) {
 	})
 }
 
+// TestAnErrorThatNobodyReads has exec end although its last message blocks.
+func TestAnErrorThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		read, write := io.Pipe()
+		began := time.Now()
+		Report(write, errors.New("lost"), "")
+		check.Equal(t, "time of a report that nobody reads", time.Since(began), flushLimit)
+		check.Must(t, read.Close())
+	})
+}
+
 // TestTheReaderHasGone closes the stderr of exec and lead while a command runs. They go on and end with its code. A broken
 // pipe kills the processes of the command as usual.
 func TestTheReaderHasGone(t *testing.T) {

@@ -199,6 +199,23 @@ func TestWatchdogIgnoresSignals(t *testing.T) {
 	p.Stdout.Rest()
 }
 
+// TestWatchdogWaitsForItsOwnProcesses has a process that ignores signals as the watchdog does start another one: this one, since
+// all tests of a process share its signals.
+func TestWatchdogWaitsForItsOwnProcesses(t *testing.T) {
+	t.Parallel()
+	const variable = "SQLLOCK_TEST_IGNORES_SIGNALS"
+	if os.Getenv(variable) != "" {
+		ignoreSignals()
+		check.Must(t, exec.CommandContext(t.Context(), "true").Run())
+		return
+	}
+	again := exec.CommandContext(t.Context(), check.Value(os.Executable())(t), "-test.run=^"+t.Name()+"$") //nolint:gosec // this test
+	again.Env = append(os.Environ(), variable+"=yes")
+	if output, err := again.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
+}
+
 // TestCommandHasNoOtherFiles checks that the command does not get the pipe to the watchdog: with it, the watchdog
 // would not notice the end of exec.
 //

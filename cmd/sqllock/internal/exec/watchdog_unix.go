@@ -39,10 +39,7 @@ func isWatchdog() bool { return filepath.Base(os.Args[0]) == watchdogName }
 // command is ended at these. It writes a line to stdout when it is ready to, and another before it ends
 // the command at a limit.
 func runWatchdog(stdin *os.File, stdout io.Writer) {
-	// Ignore all signals. Supervisors send SIGTERM to all processes that they have
-	// started; SIGPIPE would end the watchdog if the other process ends before the
-	// watchdog answers.
-	signal.Ignore()
+	ignoreSignals()
 	process.CloseInherited()
 	var guarded, root, group int
 	if n, _ := fmt.Fscanln(stdin, &guarded, &root, &group); n != 3 {
@@ -55,6 +52,14 @@ func runWatchdog(stdin *os.File, stdout io.Writer) {
 	}
 	awaitEnd(guarded)
 	f.kill()
+}
+
+// ignoreSignals ignores all signals. Supervisors send SIGTERM to all processes that they have started; SIGPIPE would end the
+// watchdog if the other process ends before the watchdog answers. A process that ignores SIGCHLD cannot wait for one that it
+// starts, as ps where there is no /proc.
+func ignoreSignals() {
+	signal.Ignore()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGCHLD)
 }
 
 // obey ends a family at the last limits, until there are no more, and calls acts before. It reports

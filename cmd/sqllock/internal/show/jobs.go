@@ -187,7 +187,7 @@ func writeJobs(w io.Writer, views []jobView) error {
 			process = format.Printable(v.run.Last.Process.String())
 		}
 		_, err := fmt.Fprintln(w, strings.Join([]string{
-			key, format.Printable(v.LockKey), format.Printable(v.Region), orDash(v.Result), orDash(v.Code), orDash(v.Ended), orDash(v.Took), orDash(v.Succeeded),
+			key, format.Printable(v.LockKey), format.Printable(v.Region), orDash(v.Result), orDash(v.Code), secondsOrDash(v.Ended), secondsOrDash(v.Took), secondsOrDash(v.Succeeded),
 			strconv.FormatInt(v.Runs, 10), strconv.FormatInt(v.Failures, 10), strconv.FormatInt(v.Skips, 10), process,
 		}, "\t"))
 		if err != nil {
@@ -203,6 +203,14 @@ func orDash[T any](value *T) string {
 		return "-"
 	}
 	return fmt.Sprint(*value)
+}
+
+// secondsOrDash is orDash without the exponent that a large number would get.
+func secondsOrDash(value *float64) string {
+	if value == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*value, 'f', -1, 64)
 }
 
 func jobTable(views []jobView) string {
