@@ -18,6 +18,7 @@ import (
 	"github.com/sqllock/sqllock/internal/engine"
 	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/internal/locktable"
+	"github.com/sqllock/sqllock/internal/report"
 	"github.com/sqllock/sqllock/internal/sqltext"
 	"github.com/sqllock/sqllock/internal/turns"
 	"github.com/sqllock/sqllock/observe"
@@ -232,11 +233,11 @@ func (o *RepositoryOptions) isASCII() bool {
 func (o *RepositoryOptions) onFallback() func(reason error) {
 	told := slices.DeleteFunc(slices.Clone(o.Observers), func(one *observe.Observer) bool { return one == nil || one.Fallback == nil })
 	return func(reason error) {
-		for _, one := range told {
+		report.ForEach(told, func(one *observe.Observer) {
 			one.Fallback(context.Background(), observe.Fallback{
 				Reason: reason, OutOfTurn: errors.Is(reason, turns.ErrOutOfTurn), Unwoken: errors.Is(reason, locktable.ErrUnwoken),
 			})
-		}
+		})
 	}
 }
 

@@ -20,8 +20,7 @@ import (
 // goroutine that made the call, after the other observers were called: each Acquire that has
 // returned receives its answer, and each lease its end. In Acquire and its function that is the
 // caller's goroutine; a lock that was acquired is released first. A lease that expires, a renewal, a wait,
-// an election and a failed wake-up have goroutines of sqllock's own, in which a panic ends the process. The caller's
-// goroutine may also detect that a lease has expired, in a method of the lease or of its context.
+// an election and a failed wake-up have goroutines of sqllock's own, in which a panic ends the process.
 type Observer struct {
 	// Acquire is called when a caller asks for a lock. The context that it returns, which
 	// must be made from ctx, is used for the statements of the acquisition and for the

@@ -362,7 +362,11 @@ func (h *hold) finish(why observe.EndReason, releaseErr error) bool {
 	}
 	h.releaseMutexes()
 	h.locks.removeHold(h)
-	if h.observed != nil {
+	switch {
+	case h.observed == nil:
+	case why == observe.EndExpired: // who notices that may have a mutex, as database/sql has when it asks a context
+		go h.reportEnd(why, releaseErr)
+	default:
 		h.reportEnd(why, releaseErr)
 	}
 	return true

@@ -111,8 +111,17 @@ func (s *Locks) acquire(ctx context.Context, r Request, wait time.Duration, u *U
 		waiting = limited
 	}
 	w := waiter{locks: s, hold: h, once: wait == notAtAll}
-	began := time.Now()
+	began, returned := time.Now(), false
+	defer func() {
+		if !returned { // an observer of fallbacks has panicked
+			h.leaveRow()
+			h.releaseMutexes()
+			s.removeWaiter(h)
+			u.cancel(nil)
+		}
+	}()
 	seen, err := w.acquire(waiting)
+	returned = true
 	if err == nil {
 		return s.grant(ctx, waiting, u)
 	}

@@ -86,7 +86,7 @@ func (o *Call) ReportAnswer(e observe.AcquireEnd) {
 	if e.Err == nil {
 		defer o.reportEarlyEnd() // also if an observer panics
 	}
-	forEach(o.done, func(done func(observe.AcquireEnd)) { done(e) })
+	ForEach(o.done, func(done func(observe.AcquireEnd)) { done(e) })
 }
 
 // reportEarlyEnd reports the end of the lease, if that came before the answer.

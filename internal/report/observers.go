@@ -26,12 +26,12 @@ func (o Observers) OfRenewals() Observers {
 	return o.having(func(one *observe.Observer) bool { return one.Renewal != nil })
 }
 
-// forEach calls a function with each of all, also with those after one for which it panics.
-func forEach[T any](all []T, call func(T)) {
+// ForEach calls a function with each of all, also with those after one for which it panics.
+func ForEach[T any](all []T, call func(T)) {
 	if len(all) == 0 {
 		return
 	}
-	defer forEach(all[1:], call)
+	defer ForEach(all[1:], call)
 	call(all[0])
 }
 
@@ -45,7 +45,7 @@ func (o Observers) acquire(ctx context.Context, e observe.AcquireStart) (_ conte
 	defer func() {
 		slices.Reverse(done)
 		if !told {
-			forEach(done, func(end func(observe.AcquireEnd)) {
+			ForEach(done, func(end func(observe.AcquireEnd)) {
 				end(observe.AcquireEnd{AcquireStart: e, Outcome: observe.OutcomeError, Err: errObserver})
 			})
 		}
@@ -67,7 +67,7 @@ func (o Observers) acquire(ctx context.Context, e observe.AcquireStart) (_ conte
 }
 
 func (o Observers) leaseEnd(ctx context.Context, e observe.LeaseEnd) {
-	forEach(o, func(one *observe.Observer) {
+	ForEach(o, func(one *observe.Observer) {
 		if one.LeaseEnd != nil {
 			one.LeaseEnd(ctx, e)
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sqllock/sqllock/internal/failure"
 	"github.com/sqllock/sqllock/observe"
 )
 
@@ -260,6 +261,9 @@ func (t *Tracker) run() {
 
 // withoutKey returns an event that shows the LOCK_KEY instead of the key, also in its error.
 func withoutKey(e observe.Wait, lockKey string) observe.Wait {
+	if outage := failure.Outage(e.Err, ""); outage != nil {
+		e.Err = outage // it may have the keys of a joint lock
+	}
 	if e.Err != nil {
 		e.Err = errors.New(strings.ReplaceAll(e.Err.Error(), strconv.Quote(e.Key), strconv.Quote(lockKey)))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sqllock/sqllock"
@@ -182,6 +183,26 @@ func TestAnObserverThatPanics(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A caller that asks the context of a lease whose time is up may have a mutex, as database/sql does: it does not wait for an
+// observer.
+func TestAnObserverOfTheEndDoesNotKeepTheContext(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		s := newFixture(t, sqllock.Autocommit)
+		for range 50 { // the timer of the lease may be faster
+			asked := make(chan struct{})
+			registry := newRegistry(t, s.repository, &sqllock.RegistryOptions{TTL: time.Second, NoRenew: true, Observers: []*observe.Observer{{
+				LeaseEnd: func(context.Context, observe.LeaseEnd) { <-asked },
+			}}})
+			lease := tryKey(t, registry, "k")
+			time.Sleep(time.Until(lease.Deadline()))
+			is(t, lease.Context().Err(), context.Canceled)
+			close(asked)
+			synctest.Wait()
+			must(t, s.repository.ReleaseAll(t.Context()))
+		}
+	})
 }
 
 // A balance counts what an observer was told.

@@ -253,6 +253,12 @@ func TestALongWaitIsLoggedByDefault(t *testing.T) {
 			if logged := text.String(); !strings.Contains(logged, "it is away") || strings.Contains(logged, `other`) == secret {
 				t.Errorf("an outage: %q", logged)
 			}
+			text.Reset()
+			is(t, check.ErrorOf(obtainAll(t, r, "other", "another").TryLockFor(t.Context(), 40*time.Second)), sqllock.ErrDatabase)
+			synctest.Wait()
+			if logged := text.String(); !strings.Contains(logged, "it is away") || strings.Contains(logged, `other`) == secret {
+				t.Errorf("an outage of a joint lock: %q", logged)
+			}
 		})
 	}
 }

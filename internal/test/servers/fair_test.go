@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -572,6 +573,31 @@ func TestFair_QueuesAgain(t *testing.T) {
 		must(l, a.Unlock(l.Context()))
 		l.waiting.Wait()
 		l.await(0)
+	})
+}
+
+// A caller for which there was no session, and whose observer of that panics, keeps no later one out.
+func TestFair_AFallbackThatPanics(t *testing.T) {
+	t.Parallel()
+	eachLine(t, func(l *line) {
+		pool, other := limited(l.db.Open(l), 2), l.process(l.db.DSN)
+		told := 0
+		observed := sqllock.RepositoryOptions{Observers: append(onFallbacks(func(error) { panic("no session") }), onFallbacks(func(error) { told++ })...)}
+		same := l.over(unhurried(l.T), pool, observed, fair)
+		l.forKey("b")
+		l.hold(obtain(l.T, other, "b").Lock)
+		l.queueUp("b", 1, l.over(unhurried(l.T), pool, sqllock.RepositoryOptions{}, fair))
+		a := check.Value(other.Lock(l.Context(), "a"))(l)
+		func() {
+			defer func() { check.Equal(l.T, "panic", recover(), any("no session")) }()
+			_, _ = same.Lock(l.Context(), "a")
+		}()
+		check.Equal(l.T, "calls of the other observer", told, 1)
+		check.Equal(l.T, "waiting", len(same.Waiting()), 0)
+		must(l, a.Unlock(l.Context()))
+		must(l, check.Value(same.TryLockFor(l.Context(), "a", time.Minute))(l).Unlock(l.Context()))
+		must(l, l.held.Unlock(l.Context()))
+		l.waiting.Wait()
 	})
 }
 
