@@ -46,7 +46,7 @@ test: test-servers ## run the tests on every available database (5 to 9 minutes)
 
 .PHONY: test-all
 test-all: ## the same with all cells of the matrix, and the failure tests (15 minutes)
-	$(call beside,test-servers-all,300,100)
+	$(call beside,test-servers-all,300,50)
 
 # LOADED=test-servers-all runs all cells, without the worlds of make simulate, which need no load; BESIDE=16 starts more loops.
 LOADED ?= test
