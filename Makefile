@@ -72,8 +72,8 @@ test-servers-all: compile
 	SQLLOCK_TEST_ALL=1 $(WITH_SERVERS) -then '$(GO) -C dev/reliability test -count=1 -shuffle=on -timeout=30m .' -- $(TEST)
 
 # With changes to Go's runtime, so that a seed has one history. It needs the processors alone, so it runs
-# beside tests that wait for servers, and lets these go first: it
-# takes a few per cent of what they could have, and all processors for the worlds that are left when they end.
+# beside tests that wait for servers, and lets these go first: it takes a few
+# per cent of what they could have, and all processors for the worlds that are left when they end.
 # SEED=86,443 repeats worlds, CHANGES=… one that was made simpler; SIMULATE=30m runs for longer;
 # WORLDS=300 runs so many from seed 1 on, or from FROM on, in place of a time; TWICE=100 runs so many of these
 # twice, which must have the same history. PROCESSES is how many worlds run at once, as many as

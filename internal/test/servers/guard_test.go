@@ -228,7 +228,7 @@ func TestGuard_RefusedAfterAWait(t *testing.T) {
 }
 
 // A transaction that is none of the lease's has the row pinned: a caller that enters the lock again has it, also if its limit
-// ends before that of the renewal's wait. The database has answered, and nobody else can hold the lock.
+// ends before that of the renewal's wait. The database has answered, and no other holder can have the row.
 func TestLease_EnteringAgainBesideAPinnedRow(t *testing.T) {
 	t.Parallel()
 	for _, o := range onServers(t) {

@@ -55,7 +55,8 @@ func (p *printer) next() (message string, ok bool) {
 	return message, true
 }
 
-// Report is [exit.Report] for the error with which exec, lead or acquire ends. Where nobody reads it, it waits for flushLimit.
+// Report is [exit.Report] for the error with which exec, lead or acquire ends. If the reader of w stalls, it gives up after
+// flushLimit.
 func Report(w io.Writer, err error, hint string) {
 	var text strings.Builder
 	exit.Report(&text, err, hint)

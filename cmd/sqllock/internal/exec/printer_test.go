@@ -89,7 +89,7 @@ func TestAnErrorThatNobodyReads(t *testing.T) {
 		read, write := io.Pipe()
 		began := time.Now()
 		Report(write, errors.New("lost"), "")
-		check.Equal(t, "time of a report that nobody reads", time.Since(began), flushLimit)
+		check.Equal(t, "time of a report to a reader that stalls", time.Since(began), flushLimit)
 		check.Must(t, read.Close())
 	})
 }

@@ -54,7 +54,7 @@ func withFile(cmd *cobra.Command, flags *connect.Flags, path string, fn func(hel
 	if err := flags.CheckChosen(); err != nil {
 		return err
 	}
-	f, err := bounded.Do(cmd.Context(), 0, func() (*File, error) { return read(path, cmd.InOrStdin()) }, nil) // nobody may write to a pipe
+	f, err := bounded.Do(cmd.Context(), 0, func() (*File, error) { return read(path, cmd.InOrStdin()) }, nil) // a pipe may have no writer
 	if err != nil {
 		return err
 	}
